@@ -52,7 +52,7 @@ void matrix_products(Table& table) {
         {peer, n < 128 ? Team::one_thread : Team::openblas, "peer: OpenBLAS"},
         target);
   };
-  for (const int n : {8, 32, 64, 100, 128, 160, 257, 300, 512})
+  for (const int n : {8, 32, 64, 96, 100, 128, 160, 257, 300, 512, 750, 1500})
     product(n, "f32", 0);
   product(1024, "f32", 0.6);
   product(2048, "f32", 0);

@@ -224,8 +224,9 @@ bool is_whole(const MemberGraph& map, size_t input) {
 /// By what a program is found again.
 std::string key_of(const ir::Graph& graph, const MemberGraph& map,
                    const CompileOptions& options) {
-  std::string key = fmt::format("{} {} {} {}", options.devices, options.checked,
-                                options.one_memory, options.target.to_string());
+  std::string key = fmt::format(
+      "{} {} {} {} {}", options.devices, options.checked, options.one_memory,
+      options.own_devices, options.target.to_string());
   // Collectives of the graph are over axes of the mesh, if there are no maps.
   for (const MeshAxis& axis : map.mesh)
     if (map.axes.empty())
@@ -316,6 +317,7 @@ Status Compiler::State::dump_gpu_code(const ir::Graph& optimised,
                                       const CompileOptions& options) {
   CodeText dump = text_wanted();
   Plan plan = fuse(optimised, options.checked, gpu.lowering());
+  join_reductions(plan.steps);
   join_kernels(plan.steps, true);
   const CodeTarget target{DeviceKind::gpu, {observer.capability}};
   TRY(gpu.generate(plan, options.devices, target, &dump));
@@ -366,11 +368,15 @@ Result<CachedProgram> Compiler::State::compile(
   std::vector<StoredArray> stored = stored_arrays(plan);
   const bool on_cpus = options.target.kind == DeviceKind::cpu;
   if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
+  if (!on_cpus) join_reductions(plan.steps);
   join_kernels(plan.steps, !on_cpus);
   if (!options.one_memory) overlap_collectives(plan);
-  MemoryPlan memory = plan_memory(plan, options.donated);
-  auto compiled = TRY(
-      generator.generate(plan, options.devices, known(options.target), shown));
+  MemoryPlan memory = plan_memory(plan, options.donated, on_cpus);
+  mark_overwriting(plan.steps, memory.slots);
+  const bool some = on_cpus && options.own_devices > 0;
+  auto compiled =
+      TRY(generator.generate(plan, some ? options.own_devices : options.devices,
+                             known(options.target), shown));
 
   auto program = std::make_shared<CompiledProgram>();
   program->stored = std::move(stored);

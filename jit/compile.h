@@ -53,6 +53,8 @@ struct CompileOptions {
   /// All devices are this process's: on CPUs they have one memory, so what is
   /// the same on all of them may be there once.
   bool one_memory = true;
+  /// Else so many are; 0: all.
+  int own_devices = 0;
   /// Makes the calls of the graph's host_call nodes, with the device's position
   /// as the member.
   HostCall host_call;

@@ -335,6 +335,46 @@ Result<Array> reshard(const Array& array, const Sharding& to,
   return Array(array.dtype(), array.shape(), to, std::move(blocks));
 }
 
+Result<BegunReshard> begin_reshard(const Array& array, const Sharding& to,
+                                   CopyCounter& counter) {
+  struct Block {
+    std::shared_ptr<Buffer> buffer;
+    Box box;
+    Device* device;
+  };
+  std::vector<Block> missing;
+  DeviceBlocks blocks;
+  BegunReshard begun;
+  for (size_t b = 0; b < to.devices.size(); ++b) {
+    Device& device = *to.devices[b];
+    Box box = box_of(array.shape(), to, b);
+    if (auto shared = find_block(array, box, &device)) {
+      blocks.push_back(std::move(shared));
+      continue;
+    }
+    blocks.push_back(std::make_shared<Buffer>(
+        TRY(allocate_for(device, array.dtype(), box.extent))));
+    begun.places.push_back(blocks.back()->data());
+    for (size_t from : one_of_each(array.sharding(), &device)) {
+      const Box part =
+          intersect(box, box_of(array.shape(), array.sharding(), from));
+      if (part.empty()) continue;
+      ++counter.copies;
+      counter.bytes += product(part.extent) * byte_size(array.dtype());
+    }
+    missing.push_back({blocks.back(), std::move(box), &device});
+  }
+  begun.array = Array(array.dtype(), array.shape(), to, std::move(blocks));
+  begun.fill = [array, missing = std::move(missing),
+                recorder = counter.recorder]() -> Status {
+    CopyCounter counted{.recorder = recorder};
+    for (const Block& block : missing)
+      TRY(fill_block(*block.buffer, block.box, *block.device, array, counted));
+    return Unit{};
+  };
+  return begun;
+}
+
 Result<Array> copy_part(const Array& array, const Shape& start,
                         const Shape& extent, Device& device,
                         CopyCounter* counter) {

@@ -21,4 +21,15 @@ using RunVisitor = std::function<Status(int64_t whole, int64_t block,
                                         const CopyExtent& extent)>;
 Status for_each_run(const Array& array, size_t block, const RunVisitor& visit);
 
+/// A reshard whose copies are for another thread: `array`'s memory is there,
+/// and `fill`, called once, brings the elements. What it reads it keeps.
+/// `counter` has counted the copies; `places` are the blocks that it writes to.
+struct BegunReshard {
+  Array array;
+  std::function<Status()> fill;
+  std::vector<const void*> places = {};
+};
+Result<BegunReshard> begin_reshard(const Array& array, const Sharding& to,
+                                   CopyCounter& counter);
+
 }  // namespace unisono

@@ -1,5 +1,9 @@
 #include "runtime/pool.h"
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
 #include <system_error>
 #include <utility>
 
@@ -9,8 +13,15 @@
 namespace unisono {
 namespace {
 
+/// Those that this process may run on: of more threads, one that waits would
+/// keep another from working.
 int processors() {
-  unsigned count = std::thread::hardware_concurrency();
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return std::max(CPU_COUNT(&set), 1);
+#endif
+  const unsigned count = std::thread::hardware_concurrency();
   return count ? static_cast<int>(count) : 1;
 }
 
@@ -20,9 +31,13 @@ void pause() {
 #endif
 }
 
-// A pause takes some 20 to 50 ns: 500 of them about 20 us.
+/// A pause takes some 20 to 50 ns: 500 of them about 20 us. Who waits for
+/// others to finish then lets them run, and sleeps.
 constexpr int spins = 500;
 constexpr int yields = 50;
+/// A worker waits for more work for so long: to wake it takes up to 50 us,
+/// which each of several calls that follow one another would pay.
+constexpr std::chrono::microseconds worker_patience{500};
 
 /// 0 is every thread that is not the pool's.
 thread_local int worker = 0;
@@ -117,7 +132,7 @@ bool Pool::any_work(const void* group) const {
 }
 
 void Pool::work() {
-  Patience patience(*this);
+  Patience patience(*this, true);
   while (!quit_.load(std::memory_order_acquire))
     if (help_one(nullptr))
       patience.reset();
@@ -126,7 +141,17 @@ void Pool::work() {
 }
 
 bool Pool::Patience::keep_spinning() {
-  if (++turns_ < spins)
+  ++turns_;
+  if (of_worker_) {
+    if (turns_ % 32 == 1) {
+      const auto now = std::chrono::steady_clock::now();
+      if (turns_ == 1) since_ = now;
+      if (now - since_ > worker_patience) return false;
+    }
+    pause();
+    return true;
+  }
+  if (turns_ < spins)
     pause();
   else if (turns_ < spins + yields)
     std::this_thread::yield();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -90,11 +91,13 @@ class Pool {
   }
 
  private:
-  /// How a thread passes its time while there is nothing to do: it spins for
-  /// a while, then lets others run, then sleeps.
+  /// How a thread passes its time while there is nothing to do. Who waits for
+  /// something spins for a while, then lets others run, then sleeps; a worker
+  /// that waits for any work spins longer, then sleeps.
   class Patience {
    public:
-    explicit Patience(Pool& pool) : pool_(pool) {}
+    explicit Patience(Pool& pool, bool of_worker = false)
+        : pool_(pool), of_worker_(of_worker) {}
     void reset() { turns_ = 0; }
     /// One turn; `happened` is asked again before sleeping.
     template <class Happened>
@@ -111,7 +114,9 @@ class Pool {
    private:
     bool keep_spinning();
     Pool& pool_;
+    const bool of_worker_;
     int turns_ = 0;
+    std::chrono::steady_clock::time_point since_;  // the first turn
   };
 
   class Loop;

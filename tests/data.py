@@ -256,9 +256,14 @@ print(shape(x), x[5], x[{count // 2 - 1}, 1], sum(x[1000:2000, 0]))
 for i in range({count // part}) {{ print(sum(i64(x[i * {part // 2}:(i + 1) * {part // 2}]))) }}
 let (a, b) = (x[0:10], x[10:20])
 print(sum(a), sum(b))
+let rows = reshape(arange(4) * 999983, (2, 2))
+print(x[7::{count // 4 - 3}][1, 0], sum(i64(x[[3, -1, 77]])), sum(i64(x[::1000, 1:])), all(x[rows, 1] == 2 * rows + 1))
+for (i, b) in enumerate(batches(x, {part // 8})) {{ print(i, sum(i64(b[:, 1] - b[:, 0]))) }}
 """
     expected = "\n".join([f"({count // 2}, 2) [10 11] {count - 1} {sum(elements[2000:4000:2])}", *map(str, sums),
-                          f"{sum(range(20))} {sum(range(20, 40))}"]) + "\n"
+                          f"{sum(range(20))} {sum(range(20, 40))}",
+                          f"{count // 2 + 8} {13 + 2 * count - 3 + 309} {sum(elements[1::2000])} true",
+                          *(f"{i} {part // 8}" for i in range(count // 2 // (part // 8)))]) + "\n"
     for devices in ("cpu:1", "sim:1"):
         limit = ("--devices", devices, "--memory-limit", "24M")
         printed(folder, program, expected, *limit)

@@ -2,7 +2,7 @@
 """Processes of one program that are killed, stand still or lag: the others end with one error that names them, or the program
 ends as if nobody had been disturbed. Most of the time they wait, so this is a test beside processes.py, whose command line it has.
 
-usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [resumed] [gpu_kills]
+usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [torn] [resumed] [gpu_kills]
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import sys
 import time
 
 import sanitizers
-from processes import LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, launcher, run, run_parts, several, sliced
+from processes import LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts, several, sliced
 
 
 def kills(folder):
@@ -41,6 +41,43 @@ def kills(folder):
         processes = RANDOM.choice((2, 4))
         turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 500), RANDOM.choice(("die", "die", "die", "hang"))))
     several(kill, sliced(turns))
+
+
+LARGE = """
+axis dev = devices()
+@pmap(over=dev)
+def turns(x) {
+  var y = x
+  for i in range(6) { y = psum(y * 0.4, dev) }
+  y
+}
+print(sum(turns(ones(f32[device_count(), 1000003]))))
+"""
+
+
+def torn(folder):
+    """A process that dies in the midst of a message, whose body another one reads, by MPI where it lies: one error, with its place."""
+    program = folder / "large.uni"
+    program.write_text(LARGE)
+    whole = run([UNISONO, "run", "--devices", "cpu:2", program])
+    # Else mpirun kills all others at once; it may do so even then.
+    mpi = ["mpirun", "-disable-auto-cleanup", "-n", "2", UNISONO, "run"]
+    told = []
+
+    def tear(message, which, command):
+        status, out, err = run([*command, "--devices", "cpu:1", "--watchdog", str(round(4 * sanitizers.slow())), program],
+                               {"UNISONO_FAULTS": f"tear {which} {message}"})
+        named = len(re.findall(rf"process {which} (is gone|did not come)", err)) == 1 and len(re.findall(r"(?m)^error", err)) == 1
+        located = (status == 1 and out == "" or status and command is mpi) and named and f"{program}:" in err
+        if located and command is mpi:
+            told.append(message)
+        by_launcher = command is mpi and status == 9 and "error" not in err
+        check(f"torn: {which} at {message}, {command[0]}", (status, out, err) == whole or located or by_launcher, status, out, err)
+
+    ways = [launcher(2, False)] + ([mpi] if has_mpi() else [])
+    several(tear, [(message, which, way) for way in ways for which in (0, 1)
+                   for message in (range(2, 16) if OPTIONS.full else (4, 5, 6))])
+    check("torn while it is read", told or not has_mpi(), told)
 
 
 def gpu_kills(folder):
@@ -134,4 +171,4 @@ def resumed(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts({"kills": kills, "resumed": resumed, "gpu_kills": gpu_kills}))
+    sys.exit(run_parts({"kills": kills, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))

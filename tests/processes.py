@@ -7,7 +7,7 @@ built, under that; then processes that fail, or have another program. Those that
 usage: tests/processes.py UNISONO [--full] [--seed N] [--slice I/N] [NAME ...]
 
 Without --full a part of the programs runs, with one division into processes each, chosen by the seed (1). NAME is a part of the
-test (usage, files, failures, reports, gpus, openmpi, many, goldens, gpu_goldens, sixteen, random), or a part of
+test (usage, sums, files, failures, reports, gpus, openmpi, many, goldens, gpu_goldens, sixteen, random), or a part of
 programs' names. --slice 2/5: of what there are many of, the second of five parts.
 """
 import argparse
@@ -52,7 +52,7 @@ NCCL_LIBRARY = pathlib.Path(UNISONO).parent / "libsimnccl.so"
 RANDOM = random.Random(OPTIONS.seed)
 SLICE, SLICES = (int(part) for part in OPTIONS.slice.split("/"))
 OF_PROGRAMS = ("goldens", "gpu_goldens", "sixteen", "random")
-PARTS = ("usage", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "kills", "resumed", "gpu_kills")
+PARTS = ("usage", "sums", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "kills", "torn", "resumed", "gpu_kills")
 WANTED = [name for name in OPTIONS.names if name in PARTS]
 NAMES = [name for name in OPTIONS.names if name not in PARTS]
 LIMIT = 120 * sanitizers.slow()
@@ -263,6 +263,26 @@ let x = sin(arange(device_count() * 8 * 60, f32)).reshape((device_count() * 8, 6
 var w = ones(f32[60, 60])
 for i in range(60) { w = step(w, x) }
 print(sum(w), w[3, 5], w[59, 0])
+"""
+# The columns of one map's rows are on their way while the rows of another array are computed.
+RESHARDED = """
+axis dev = devices()
+let x = sin(arange(device_count() * 60 * 1200, f32)).reshape((device_count() * 60, 1200))
+let rows = pmap(fn(v) => tanh(v), in_axes=split(0), out_axes=split(0))
+@pmap(over=dev, in_axes=(split(0), split(1)), out_axes=(none, split(1)))
+def both(r, c) {
+  let m = r @ transpose(r)
+  let s = psum(sum(m @ m), dev)
+  (s, c - s * 1e-9)
+}
+let r = rows(x)
+var y = r
+for i in range(4) {
+  let (s, c) = both(r, y)
+  print(s)
+  y = rows(c)
+}
+print(sum(y), y[3, 5])
 """
 # The same for GPUs, without products of matrices, which simulated ones take long for.
 GPUS_MEANWHILE = """
@@ -631,6 +651,7 @@ def reports(folder):
                 break
         for pid, found in meanwhile.items():
             check(f"kernels while exchanges are under way, process {pid - 1} mpi={mpi}", len(found) >= 2, spans[pid])
+    resharded(folder)
     gpus_meanwhile(folder)
     failing = folder / "failing.uni"
     failing.write_text(MEMBERS.replace("WHICH", "3"))
@@ -640,6 +661,26 @@ def reports(folder):
     traces.viewable(json.loads(path.read_text()))
     got = run(launcher(2, False) + ["--trace", folder / "none" / "trace.json", program])
     check("no folder for a trace", got[0] == 2 and got[2].count("error: --trace cannot write") == 1, *got)
+
+
+def resharded(folder):
+    """The first kernel of a run does not wait for what another split of an array needs, over a link that makes it late."""
+    program = folder / "resharded.uni"
+    program.write_text(RESHARDED)
+    late = {"UNISONO_FAULTS": "slow 0 1 60; slow 1 0 60"}
+    for mpi in (False, True) if has_mpi() else (False,):
+        for each in (1, 2):
+            alone = run([UNISONO, "run", "--devices", f"cpu:{2 * each}", program])
+            path = folder / f"resharded{each}{mpi}.json"
+            got = run(launcher(2, mpi) + ["--devices", f"cpu:{each}", "--trace", path, program], late)
+            check(f"resharded, {each} each mpi={mpi}", alone[0] == 0 and got[:2] == alone[:2], alone, got)
+            events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+            for pid in (1, 2):
+                mine = [e for e in events if e["pid"] == pid]
+                copies = [e for e in mine if e["cat"] == "copy" and e["dur"] >= 20_000]
+                # Its kernels are done, and devices wait, before what was begun first has arrived.
+                waits = [e for e in mine if e["cat"] == "wait" and any(e["ts"] < c["ts"] + c["dur"] < e["ts"] + e["dur"] for c in copies)]
+                check(f"kernels while an array is resharded, process {pid - 1}, {each} each mpi={mpi}", len(waits) >= 3, mine)
 
 
 def gpus_meanwhile(folder):
@@ -657,6 +698,58 @@ def gpus_meanwhile(folder):
         kernels = [s for s in spans if s[0] == "kernel"]
         meanwhile = [c for c in spans if c[0] == "collective" and any(c[1] == k[1] and c[2] < k[2] and k[3] < c[3] for k in kernels)]
         check(f"kernels while GPUs exchange, {each} each", len(meanwhile) >= 2, spans)
+
+
+# Sums that are cut into windows, of numbers that do not fit them; some lie where their operands were.
+SUMS = """
+axis dev = devices()
+let n = int(args()[0])
+let x = sin(arange(device_count() * n, f32)).reshape((device_count(), n))
+@pmap(over=dev, out_axes=none)
+def sums(x) = (psum(x * 1.5, dev), pmax(x - 0.5, dev), cast(psum(cast(x, bf16), dev), f32))
+@pmap(over=dev)
+def turns(x) {
+  var y = x
+  for i in range(5) { y = psum(y * 0.4, dev) }
+  let z = tanh(y)
+  (y, psum(z, dev) * axis_index(dev))
+}
+let (y, z) = turns(x)
+save(args()[1], (s = sums(x), y = y[device_count() - 1], z = z[device_count() - 1]))
+"""
+
+
+def sums(folder):
+    """Large sums have the bits of one process, whoever moves the bytes: also where no process may read another one's memory."""
+    program = folder / "sums.uni"
+    program.write_text(SUMS)
+    divided = [(n, processes, each) for n in (1_000_003, 4 << 20) for processes in (2, 3, 4) for each in (1, 2)]
+    if not OPTIONS.full:
+        divided = [d for d in divided if d[1:] in (((2, 1), (3, 2), (4, 1)) if d[0] < 4 << 20 else ((2, 1),))]
+
+    def saved(name, command, n, environment=None):
+        path = folder / f"{name}.npz"
+        got = run([*command, program, str(n), str(path)], environment)
+        data = path.read_bytes() if path.exists() else b""
+        path.unlink(missing_ok=True)
+        return got, data
+
+    for n in sorted({d[0] for d in divided}):
+        alone = {}
+        for _, processes, each in (d for d in divided if d[0] == n):
+            devices = processes * each
+            if devices not in alone:
+                alone[devices] = saved("alone", [UNISONO, "run", "--devices", f"cpu:{devices}"], n)
+            ways = [("sockets", launcher(processes, False), {"UNISONO_FAULTS": "eager"})]
+            if has_mpi() and (processes == 2 or OPTIONS.full):
+                ways += [("MPI", launcher(processes, True), None)]
+            if has_mpi() and (processes, each) == (2, 1):
+                forbidden = ["mpirun", "-n", "2", ROOT / "tests/tools/without_readv.py", UNISONO, "run"]
+                ways += [("MPI without readv", forbidden, None)]
+            for name, command, environment in ways:
+                got = saved(name, [*command, "--devices", f"cpu:{each}"], n, environment)
+                check(f"sums of {n} on {processes} x {each}, {name}", alone[devices][0] == (0, "", "") and len(got[1]) > 16 * n
+                      and got == alone[devices], alone[devices][0], got[0], len(got[1]))
 
 
 def many(folder):
@@ -709,7 +802,7 @@ def run_parts(parts):
 
 
 def main():
-    return run_parts({"usage": usage, "files": files, "failures": failures, "reports": reports, "gpus": gpus, "openmpi": open_mpi,
+    return run_parts({"usage": usage, "sums": sums, "files": files, "failures": failures, "reports": reports, "gpus": gpus, "openmpi": open_mpi,
                       "many": many, "goldens": golden_programs, "gpu_goldens": gpu_programs, "sixteen": sixteen_programs,
                       "random": random_programs})
 

@@ -150,7 +150,52 @@ bool join_to_rows(PlanSteps& steps, size_t at, const Machine& machine) {
   return false;
 }
 
+/// Points of a reduction that takes a GPU no longer than its launch.
+constexpr int64_t most_leaves = 1 << 17;
+
+bool is_small_reduction(const Kernel& kernel) {
+  return std::ranges::all_of(kernel.nests, [](const Nest& nest) {
+    return !nest.reductions.empty() && nest.points() <= most_leaves &&
+           cannot_fail(nest);
+  });
+}
+
+/// Joins step `at` to the first that it may be joined to: what depends on it
+/// then may come early, too. False if it stays.
+bool join_to_reduction(PlanSteps& steps, size_t at) {
+  auto* own = std::get_if<Kernel>(&steps[at].what);
+  if (!own || !is_small_reduction(*own)) return false;
+  Touched between;
+  PlanStep* found = nullptr;
+  for (size_t i = at; i-- > 0 && at - i <= most_steps_between;) {
+    PlanStep& step = steps[i];
+    between.add(step);
+    if (between.orders(steps[at])) break;
+    const auto* other = std::get_if<Kernel>(&step.what);
+    if (other && step.once == steps[at].once && is_small_reduction(*other) &&
+        other->nests.size() + own->nests.size() <= most_nests)
+      found = &step;
+  }
+  if (!found) return false;
+  append(std::get<Kernel>(found->what), std::move(*own));
+  add_sources(*found, steps[at]);
+  steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+  return true;
+}
+
 }  // namespace
+
+void join_reductions(PlanSteps& steps) {
+  for (size_t i = 0; i < steps.size();) {
+    if (auto* loop = std::get_if<LoopTask>(&steps[i].what))
+      join_reductions(*loop->body);
+    if (auto* branch = std::get_if<IfTask>(&steps[i].what)) {
+      join_reductions(*branch->then_steps);
+      join_reductions(*branch->else_steps);
+    }
+    if (!join_to_reduction(steps, i)) ++i;
+  }
+}
 
 void join_kernels(PlanSteps& steps, bool to_large_ones) {
   join_kernels(steps, to_large_ones, false);

@@ -1,7 +1,8 @@
 // Linear scan over the buffers' lifetimes in the order of steps. A buffer that
 // a kernel reads for the last time, element by element where it writes a new
-// one, gives its place to the new one at once. Shared buffers have an arena of
-// their own.
+// one, gives its place to the new one at once. On CPUs what an all_reduce
+// combines lies where its result goes, if nobody needs it behind. Shared
+// buffers have an arena of their own.
 #include "jit/arrange/memory_plan.h"
 
 #include <algorithm>
@@ -24,12 +25,17 @@ struct Positions {
   /// Kernels by position; null for other steps.
   std::vector<const Kernel*> kernels;
   std::vector<const PlanStep*> at;
+  std::vector<int> lists;       // by position: the list that has the step
   std::vector<Lifetime> loops;  // from the step to its end, inner ones first
+  int last_list = 0;
 
   /// Position 0 is before all steps: there inputs have their contents.
-  void begin() {
-    kernels.push_back(nullptr);
-    at.push_back(nullptr);
+  void begin() { add(nullptr, nullptr, 0); }
+
+  void add(const Kernel* kernel, const PlanStep* step, int list) {
+    kernels.push_back(kernel);
+    at.push_back(step);
+    lists.push_back(list);
   }
 
   void touch(BufferId buffer, int position) {
@@ -43,19 +49,17 @@ struct Positions {
 
 /// Numbers the steps; what a loop uses but does not make lives until its end.
 void Positions::visit(const PlanSteps& steps) {
+  const int list = ++last_list;
   for (const PlanStep& step : steps) {
     const int position = static_cast<int>(kernels.size());
-    kernels.push_back(std::get_if<Kernel>(&step.what));
-    at.push_back(&step);
+    add(std::get_if<Kernel>(&step.what), &step, list);
     if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
       visit(*loop->condition);
       touch(loop->flag, static_cast<int>(kernels.size()));
-      kernels.push_back(nullptr);
-      at.push_back(&step);
+      add(nullptr, &step, list);
       visit(*loop->body);
       const int end = static_cast<int>(kernels.size());
-      kernels.push_back(nullptr);
-      at.push_back(&step);
+      add(nullptr, &step, list);
       touch(loop->flag, end);
       for (Lifetime& life : lifetimes)
         if (life.first >= 0 && life.first < position && life.last >= position)
@@ -156,6 +160,96 @@ BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
   return -1;
 }
 
+/// The kernel overwrites `old`, element by element, by `buffer`.
+bool overwrites(const Kernel& kernel, BufferId old, BufferId buffer) {
+  int read = -1, written = -1, count = 0;
+  for (const Argument& argument : kernel.arguments) {
+    if (argument.buffer == old) read = count;
+    if (argument.buffer == buffer) written = count;
+    ++count;
+  }
+  return read >= 0 && written >= 0 && may_overwrite(kernel, read, written);
+}
+
+/// Whether from the step that makes the operand on, to the all_reduce at
+/// `position`, nobody needs what is in the place of its result: in a loop that
+/// is the variable of the turn before.
+bool result_place_is_free(const CollectiveStep& step, int position,
+                          const Positions& positions) {
+  const Lifetime& operand = positions.lifetimes[step.from];
+  if (positions.lists[operand.first] != positions.lists[position]) return false;
+  bool free = true;
+  for (int p = operand.first; p < position; ++p) {
+    const Kernel* kernel = positions.kernels[p];
+    if (p == operand.first && kernel && overwrites(*kernel, step.to, step.from))
+      continue;
+    for_each_buffer(*positions.at[p], [&](BufferId buffer, bool) {
+      free = free && buffer != step.to;
+    });
+  }
+  return free;
+}
+
+/// Whether nobody reads the operand behind the all_reduce at `position`. Where
+/// its end stands apart, that names both once more.
+bool operand_ends(const CollectiveStep& step, int position,
+                  const Positions& positions) {
+  const int last = positions.lifetimes[step.from].last;
+  if (last == position) return true;
+  const auto* end = std::get_if<CopyStep>(&positions.at[last]->what);
+  if (!end || end->bytes != 0 || end->from != step.from || end->to != step.to)
+    return false;
+  bool alone = true;
+  for (int p = position + 1; p < last; ++p)
+    for_each_buffer(*positions.at[p], [&](BufferId buffer, bool) {
+      alone = alone && buffer != step.from;
+    });
+  return alone;
+}
+
+/// An all_reduce leaves its result where the operand is.
+struct InPlace {
+  /// By operand: the result that has a place already, or -1.
+  std::vector<BufferId> results;
+  /// By result: the operand whose place it takes then, or -1.
+  std::vector<BufferId> operands;
+};
+
+InPlace combined_in_place(const Plan& plan, const Positions& positions,
+                          const std::vector<Slot>& slots,
+                          const std::vector<bool>& fixed,
+                          const std::vector<bool>& is_host) {
+  InPlace found;
+  found.results.resize(plan.buffers.size(), -1);
+  found.operands.resize(plan.buffers.size(), -1);
+  std::vector<bool> taken = fixed;
+  for (size_t position = 1; position < positions.at.size(); ++position) {
+    poll_stop();
+    const auto* step =
+        std::get_if<CollectiveStep>(&positions.at[position]->what);
+    if (!step || step->kind != CollectiveStep::Kind::all_reduce) continue;
+    const BufferId operand = step->from, result = step->to;
+    const PlanBuffer& from = plan.buffers[operand];
+    const PlanBuffer& to = plan.buffers[result];
+    const int at = static_cast<int>(position);
+    if (operand == result || taken[operand] || from.bytes != to.bytes ||
+        from.shared != to.shared || !operand_ends(*step, at, positions))
+      continue;
+    if (!fixed[result] && positions.lifetimes[result].first == at) {
+      found.operands[result] = operand;
+    } else if (!is_host[operand] && found.results[result] < 0 &&
+               slots[result].home != Slot::Home::input &&
+               result_place_is_free(*step, at, positions)) {
+      found.results[operand] = result;
+      taken[result] = true;
+    } else {
+      continue;
+    }
+    taken[operand] = true;
+  }
+  return found;
+}
+
 /// For a buffer that only passes from one loop of a kernel to the next: the
 /// result of that kernel in whose place it lies; -1 for others.
 std::vector<BufferId> result_hosts(const Plan& plan, const Positions& positions,
@@ -210,15 +304,7 @@ BufferId donor(const Plan& plan, const Positions& positions, BufferId output,
     if (const auto* copy = std::get_if<CopyStep>(&step.what))
       if (copy->from == input && copy->to == output) return input;
     const auto* kernel = std::get_if<Kernel>(&step.what);
-    if (!kernel) continue;
-    int read = -1, written = -1, count = 0;
-    for (const Argument& argument : kernel->arguments) {
-      if (argument.buffer == input) read = count;
-      if (argument.buffer == output) written = count;
-      ++count;
-    }
-    if (read >= 0 && written >= 0 && may_overwrite(*kernel, read, written))
-      return input;
+    if (kernel && overwrites(*kernel, input, output)) return input;
   }
   return -1;
 }
@@ -244,9 +330,39 @@ void reuse_inputs(const Plan& plan, const Positions& positions,
   }
 }
 
+bool is_one_place(const Slot& a, const Slot& b) {
+  return a.home == b.home && a.shared == b.shared &&
+         (a.home == Slot::Home::arena ? a.offset == b.offset
+                                      : a.index == b.index);
+}
+
+bool overwrites_operand(const Kernel& kernel, const std::vector<Slot>& slots) {
+  for (const Argument& read : kernel.arguments)
+    for (const Argument& written : kernel.arguments)
+      if (!read.written && written.written &&
+          is_one_place(slots[read.buffer], slots[written.buffer]))
+        return true;
+  return false;
+}
+
 }  // namespace
 
-MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
+void mark_overwriting(PlanSteps& steps, const std::vector<Slot>& slots) {
+  for (PlanStep& step : steps) {
+    if (auto* kernel = std::get_if<Kernel>(&step.what)) {
+      kernel->overwrites = overwrites_operand(*kernel, slots);
+    } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
+      mark_overwriting(*loop->condition, slots);
+      mark_overwriting(*loop->body, slots);
+    } else if (auto* branch = std::get_if<IfTask>(&step.what)) {
+      mark_overwriting(*branch->then_steps, slots);
+      mark_overwriting(*branch->else_steps, slots);
+    }
+  }
+}
+
+MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated,
+                       bool in_place) {
   MemoryPlan result;
   const size_t count = plan.buffers.size();
   result.slots.resize(count);
@@ -284,8 +400,17 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
   for (BufferId host : hosts)
     if (host >= 0) is_host[host] = true;
   reuse_inputs(plan, positions, donated, is_host, result);
+  std::vector<BufferId> operands(count, -1), results(count, -1);
+  if (in_place) {
+    InPlace found =
+        combined_in_place(plan, positions, result.slots, fixed, is_host);
+    operands = std::move(found.operands);
+    results = std::move(found.results);
+  }
   for (size_t i = 0; i < count; ++i) {
-    if (fixed[i] || hosts[i] >= 0 || positions.lifetimes[i].first < 0) continue;
+    if (fixed[i] || hosts[i] >= 0 || results[i] >= 0 ||
+        positions.lifetimes[i].first < 0)
+      continue;
     starts[positions.lifetimes[i].first].push_back(static_cast<BufferId>(i));
     ends[positions.lifetimes[i].last].push_back(static_cast<BufferId>(i));
   }
@@ -296,11 +421,10 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
     for (BufferId buffer : starts[position]) {
       Arena& arena = arenas[plan.buffers[buffer].shared];
       const Kernel* kernel = positions.kernels[position];
-      const BufferId other =
-          kernel && !is_host[buffer]
-              ? overwritten(*kernel, buffer, static_cast<int>(position), plan,
-                            positions, fixed_or_given)
-              : -1;
+      BufferId other = operands[buffer];
+      if (kernel && !is_host[buffer])
+        other = overwritten(*kernel, buffer, static_cast<int>(position), plan,
+                            positions, fixed_or_given);
       if (other >= 0) {
         fixed_or_given[other] = true;
         result.slots[buffer].offset = result.slots[other].offset;
@@ -316,6 +440,8 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
   }
   for (size_t i = 0; i < count; ++i)
     if (hosts[i] >= 0) result.slots[i] = result.slots[hosts[i]];
+  for (size_t i = 0; i < count; ++i)
+    if (results[i] >= 0) result.slots[i] = result.slots[results[i]];
   result.arena_bytes = arenas[0].end();
   result.shared_arena_bytes = arenas[1].end();
   return result;

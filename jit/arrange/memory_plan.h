@@ -16,7 +16,12 @@ struct MemoryPlan {
 };
 
 /// `donated`: as in CompileOptions. An output takes a donated input's place
-/// where it is of its size and the input is not read any more.
-MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated = {});
+/// where it is of its size and the input is not read any more. `in_place`:
+/// devices combine what an all_reduce leaves in its operand's place, as the
+/// executors of CPUs do.
+MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated,
+                       bool in_place);
+/// Tells the plan's kernels.
+void mark_overwriting(PlanSteps& steps, const std::vector<Slot>& slots);
 
 }  // namespace unisono::jit

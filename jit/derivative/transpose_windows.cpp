@@ -174,15 +174,19 @@ bool Transposer::dot_of_windows(const DotAxes& d, const Node& node, NodeId c,
       empty(out.type(c).shape) || empty(type(b).shape))
     return false;
 
-  // Windows on c, from the last axis on, so that the others keep their numbers.
+  // All borders first: what is padded is then an array of which the windows are
+  // a view. Windows from the last axis on, so that the others keep their
+  // numbers.
   std::ranges::sort(all, std::greater(), &Window::axis);
   for (const Window& w : all) {
     const Seen& s = (*axes)[w.y];
     const int64_t reach = (w.taps - 1) * s.distance;
     const int64_t from = w.low - s.start - reach;
     c = cut_or_padded(c, w.axis, from, from + whole[w.y].value() + reach);
-    if (s.tap < 0) continue;
-    c = windows(c, w.axis, w.taps, s.distance);
+  }
+  for (const Window& w : all) {
+    const Seen& s = (*axes)[w.y];
+    if (s.tap >= 0) c = windows(c, w.axis, w.taps, s.distance);
   }
   ir::DotAttrs attrs;
   attrs.precision = ir::attrs<ir::DotAttrs>(node).precision;

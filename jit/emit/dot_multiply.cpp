@@ -21,11 +21,16 @@
 namespace unisono::jit {
 namespace {
 
+constexpr int64_t page = 4096;  // bytes
+
 /// The steps along k of a block: its panel of B, whose rows have so many bytes,
-/// lies in the first two caches. Wide tiles ask the second cache for little,
-/// and long blocks visit C less often.
-constexpr int64_t k_block(int64_t row_bytes) {
-  return row_bytes > 64 ? 512 : 256;
+/// lies in the first cache, or where that would visit C too often, in the first
+/// two: rows of C at multiples of a page fall into few sets of the first, and
+/// wide tiles ask the second for little.
+int64_t k_block(const DotShape& shape, int64_t row_bytes) {
+  if (row_bytes <= 64) return 256;
+  const bool dear = shape.n * byte_size(shape.dtype) % page == 0;
+  return dear || shape.dtype == DType::F64 ? 512 : 192;
 }
 /// The same where A is not packed.
 constexpr int64_t most_k_block(int64_t row_bytes) {
@@ -46,9 +51,12 @@ constexpr int64_t cache_line = 64;  // bytes
 constexpr int64_t unit_fmas = 1 << 20;
 constexpr int64_t unit_rows = 192;
 constexpr int64_t many_products = 32;
-/// Bytes that a first cache holds: where a block of B's rows spans more, a tile
-/// of its columns falls into few sets of it.
-constexpr int64_t first_cache = 32 << 10;
+/// Bytes of a block of B's rows from which on its panels are packed: a smaller
+/// one is read where it lies, in the second cache. Rows that are so many bytes,
+/// or a multiple, apart fall into few sets of the first cache, so there a block
+/// is packed that does not fit into it.
+constexpr int64_t far_block = 1 << 20, crowding = 2048,
+                  crowded_block = 32 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -264,7 +272,7 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   const int64_t a_panel = shape_.k * rows, b_panel = shape_.k * columns;
   const int64_t k_size =
       equal_blocks(std::min(shape_.k, dot_chain),
-                   k_block(columns * byte_size(shape_.dtype)));
+                   k_block(shape_, columns * byte_size(shape_.dtype)));
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
                             std::to_string(tile_columns);
@@ -360,8 +368,9 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
     columns = std::min(n, panels * most_columns);
   }
   const int64_t m_units = ceil_div(m, rows), n_units = ceil_div(n, columns);
-  const bool far =
-      k_size * shape_.b_row * byte_size(shape_.dtype) > first_cache;
+  const int64_t row = shape_.b_row * byte_size(shape_.dtype);
+  const bool far = k_size * row > far_block ||
+                   (k_size * row > crowded_block && row % crowding == 0);
   const bool packs = shape_.b_column != 1 || (far && m > 2 * tile_.rows);
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +

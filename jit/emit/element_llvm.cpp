@@ -1,8 +1,11 @@
 #include "jit/emit/element_llvm.h"
 
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
 #include "jit/emit/scalar_llvm.h"
 #include "jit/scalar/element_rows.h"
 #include "jit/scalar/exp_short.h"
+#include "jit/scalar/usual.h"
 
 namespace unisono::jit {
 namespace {
@@ -157,6 +160,42 @@ Value* emit_fma(EmitContext& c, llvm::ArrayRef<Value*> x) {
   }
 }
 
+Value* emit_f32_fma(llvm::IRBuilderBase& b, Value* x, Value* y, Value* z) {
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+/// One step of Newton's makes an approximation within an ulp, which is what
+/// PTX promises, the nearest float to 1 / b, but for 32 of all b, where it may
+/// be the next one; the remainder does the rest (all b and approximations were
+/// gone through, and for those 32 all numerators).
+Value* usual_quotient(EmitContext& c, Value* x, Value* divisor) {
+  llvm::IRBuilderBase& b = c.builder;
+  Value* one = llvm::ConstantFP::get(b.getFloatTy(), 1);
+  Value* minus = b.CreateFNeg(divisor);
+  Value* reciprocal = b.CreateFDiv(one, divisor);
+  if (!llvm::isa<llvm::Constant>(divisor)) {
+    reciprocal = b.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {},
+                                   {divisor});
+    reciprocal = emit_f32_fma(
+        b, reciprocal, emit_f32_fma(b, minus, reciprocal, one), reciprocal);
+  }
+  Value* quotient = b.CreateFMul(x, reciprocal);
+  return emit_f32_fma(b, emit_f32_fma(b, minus, quotient, x), reciprocal,
+                      quotient);
+}
+
+/// What `sqrt.rn` becomes on all GPUs from sm_75 on.
+Value* usual_root(EmitContext& c, Value* x) {
+  llvm::IRBuilderBase& b = c.builder;
+  Value* inverse =
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {}, {x});
+  Value* root = b.CreateFMul(x, inverse);
+  Value* half =
+      b.CreateFMul(inverse, llvm::ConstantFP::get(b.getFloatTy(), 0.5));
+  return emit_f32_fma(b, emit_f32_fma(b, b.CreateFNeg(root), root, x), half,
+                      root);
+}
+
 /// Emission follows the algebra to the letter, whatever flags are set.
 class ExactMath {
  public:
@@ -252,12 +291,21 @@ Value* emit_quotient(EmitContext& context, DType dtype, Value* x,
     return convert_to_sixteen<DType::BF16>(
         context, b.CreateFMul(numerator, divisor.reciprocal));
   }
-  auto fma = [&](Value* p, Value* q, Value* r) {
-    return b.CreateIntrinsic(llvm::Intrinsic::fma, {p->getType()}, {p, q, r});
-  };
   Value* quotient = b.CreateFMul(x, divisor.reciprocal);
-  Value* rest = fma(b.CreateFNeg(divisor.value), quotient, x);
-  return fma(rest, divisor.reciprocal, quotient);
+  Value* rest = emit_f32_fma(b, b.CreateFNeg(divisor.value), quotient, x);
+  return emit_f32_fma(b, rest, divisor.reciprocal, quotient);
+}
+
+Value* emit_usual(EmitContext& context, ir::Op op,
+                  llvm::ArrayRef<Value*> operands) {
+  ExactMath exact(context);
+  if (op == ir::Op::div)
+    return usual_quotient(context, operands[0], operands[1]);
+  if (op == ir::Op::sqrt) return usual_root(context, operands[0]);
+  const auto x = read<DType::F32>(context, operands[0]);
+  if (op == ir::Op::log) return log_usual(x).in(context);
+  CHECK(op == ir::Op::exp);
+  return exp_usual(x).in(context);
 }
 
 Value* emit_cast(EmitContext& context, DType from, DType to, Value* value) {

@@ -87,6 +87,13 @@ llvm::Value* emit_quotient(EmitContext& context, DType dtype, llvm::Value* x,
 /// range.
 constexpr float least_numerator = 0x1p-100f, most_numerator = 0x1p100f;
 
+/// div, sqrt, log or exp of f32 scalars for a GPU: the bits of emit_element in
+/// fewer instructions, for operands in the range of usual_numbers.h. It begins
+/// with what the GPU approximates to an ulp, and goes on as its own division
+/// and root do, but for what tells apart which operands they are good for.
+llvm::Value* emit_usual(EmitContext& context, ir::Op op,
+                        llvm::ArrayRef<llvm::Value*> operands);
+
 /// The conversion that cast_loop defines.
 llvm::Value* emit_cast(EmitContext& context, DType from, DType to,
                        llvm::Value* value);

@@ -182,16 +182,29 @@ void GridEmitter::map_row(Point at, Value* first, const Values& fixed,
                           const std::vector<std::vector<Value*>>& loaded) {
   const int axis = plan_.vector_axis;
   const int64_t width = plan_.block;
-  std::vector<std::vector<Value*>> results(nest_.stores.size());
-  for (int64_t i = 0; i < width; ++i) {
-    at.index[axis] = b_.CreateAdd(first, index_constant(i));
-    Values values = fixed;
-    for (size_t e = 0; e < loaded.size(); ++e)
-      if (!loaded[e].empty()) values[e] = loaded[e][static_cast<size_t>(i)];
-    compute(std::vector<bool>(values.size(), true), at, values);
-    for (size_t s = 0; s < nest_.stores.size(); ++s)
-      results[s].push_back(values[nest_.stores[s].value]);
+  auto compute_row = [&] {
+    std::vector<Value*> out;
+    for (int64_t i = 0; i < width; ++i) {
+      at.index[axis] = b_.CreateAdd(first, index_constant(i));
+      Values values = fixed;
+      for (size_t e = 0; e < loaded.size(); ++e)
+        if (!loaded[e].empty()) values[e] = loaded[e][static_cast<size_t>(i)];
+      compute(std::vector<bool>(values.size(), true), at, values);
+      if (usual_.quick) see_usual(values);
+      for (const Store& store : nest_.stores)
+        out.push_back(values[store.value]);
+    }
+    return out;
+  };
+  prepare_usual(fixed);
+  std::vector<Value*> all = compute_row();
+  if (usual_.quick) {
+    usual_.quick = false;
+    all = choose(has_unusual(), all, compute_row, true);
   }
+  std::vector<std::vector<Value*>> results(nest_.stores.size());
+  for (size_t n = 0; n < all.size(); ++n)
+    results[n % results.size()].push_back(all[n]);
   for (size_t s = 0; s < nest_.stores.size(); ++s) {
     const Store& output = nest_.stores[s];
     at.index[axis] = first;
@@ -206,6 +219,67 @@ void GridEmitter::map_row(Point at, Value* first, const Values& fixed,
             results[s][static_cast<size_t>(i)], at, false);
     }
   }
+}
+
+// ---- numbers in the usual range
+
+namespace {
+
+/// Instructions of an element below which memory takes longer anyway.
+constexpr int worth_a_look = 8;
+/// Exponents of usual_range, moved there, are those with both upper bits.
+constexpr uint32_t exponents_up = uint32_t{96} << 23, upper_bits = 0x60000000,
+                   sign_bit = 0x80000000;
+static_assert(usual_range.low == 192 - 96 - 127 &&
+              usual_range.high == 256 - 96 - 127);
+
+}  // namespace
+
+/// Whether a row is computed as of usual numbers first.
+void GridEmitter::prepare_usual(const Values& fixed) {
+  usual_ = {};
+  for (const Expr& expr : nest_.exprs)
+    if (expr.checked || expr.kind == Expr::Kind::gather) return;
+  std::vector<bool> is_fixed(fixed.size());
+  for (size_t e = 0; e < fixed.size(); ++e) is_fixed[e] = fixed[e] != nullptr;
+  usual_.numbers = usual_numbers(nest_, is_fixed);
+  usual_.quick = usual_.numbers.saved >= worth_a_look;
+}
+
+/// Notes what quick operations of an element have read.
+void GridEmitter::see_usual(const Values& values) {
+  auto meet = [&](Value*& all, Value* x, uint32_t up) {
+    Value* moved =
+        b_.CreateAdd(b_.CreateBitCast(x, b_.getInt32Ty()), b_.getInt32(up));
+    all = all ? b_.CreateAnd(all, moved) : moved;
+  };
+  for (size_t e = 0; e < values.size(); ++e) {
+    const UsualChecks& checks = usual_.numbers.checks[e];
+    if (checks.positive)
+      meet(usual_.positive, values[e], exponents_up | sign_bit);
+    else if (checks.size)
+      meet(usual_.sizes, values[e], exponents_up);
+    if (!checks.exponent) continue;
+    Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, values[e]);
+    usual_.exponents = usual_.exponents
+                           ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum,
+                                                      usual_.exponents, size)
+                           : size;
+  }
+}
+
+/// Whether what was seen has to be computed as other numbers.
+Value* GridEmitter::has_unusual() {
+  Value* all = b_.getInt32(~uint32_t{0});
+  if (usual_.sizes) all = b_.CreateOr(usual_.sizes, b_.getInt32(sign_bit));
+  if (usual_.positive) all = b_.CreateAnd(all, usual_.positive);
+  Value* unusual = b_.CreateICmpULT(all, b_.getInt32(sign_bit | upper_bits));
+  if (usual_.exponents)
+    unusual = b_.CreateOr(
+        unusual, b_.CreateFCmpUGT(
+                     usual_.exponents,
+                     llvm::ConstantFP::get(b_.getFloatTy(), usual_exponent)));
+  return unusual;
 }
 
 namespace {

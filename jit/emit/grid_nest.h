@@ -12,6 +12,7 @@
 #include "jit/emit/grid.h"
 #include "jit/emit/nest.h"
 #include "jit/kernel/grid_schedule.h"
+#include "jit/kernel/usual_numbers.h"
 #include "runtime/grid.h"
 
 namespace unisono::jit {
@@ -85,6 +86,18 @@ class GridEmitter final : public NestEmitter {
                const Values& fixed);
   void map_row(Point at, llvm::Value* first, const Values& fixed,
                const std::vector<std::vector<llvm::Value*>>& loaded);
+  /// Quick operations on numbers in the usual range, and what has been seen of
+  /// their operands.
+  struct Usual {
+    UsualNumbers numbers;
+    bool quick = false;                // whether they are in use
+    llvm::Value* sizes = nullptr;      // bits that all have, i32
+    llvm::Value* positive = nullptr;   // bits of those that are positive, too
+    llvm::Value* exponents = nullptr;  // the largest |x|
+  };
+  void prepare_usual(const Values& fixed);
+  void see_usual(const Values& values);
+  llvm::Value* has_unusual();
   std::vector<Neighbours> load_neighbours(const Point& point);
   bool loads_neighbours(const Expr& expr) const;
   static Neighbours* neighbours_of(std::vector<Neighbours>& all,
@@ -234,6 +247,9 @@ class GridEmitter final : public NestEmitter {
   std::vector<llvm::Value*> tree_tile(Tree& tree,
                                       const std::vector<llvm::Value*>& arrays,
                                       llvm::Value* present);
+  std::vector<llvm::Value*> whole_tree_steps(const Loop& loop,
+                                             std::vector<llvm::Value*> parts,
+                                             int64_t most);
   std::vector<llvm::Value*> tree_steps(const Loop& loop,
                                        std::vector<llvm::Value*> parts,
                                        llvm::Value* number,
@@ -302,6 +318,7 @@ class GridEmitter final : public NestEmitter {
   size_t first_check_;
   std::vector<Row> rows_;  // by expression
   Quotients quotients_;
+  Usual usual_;
   int64_t row_bytes_ = 0;          // of shared memory
   llvm::Value* repeat_ = nullptr;  // number among schedule_.repeats
 };

@@ -572,6 +572,12 @@ Value* GridEmitter::operation(const Expr& expr, ExprId id, Point& point,
             emit_exp_below_zero(c, expr.dtype, values[expr.operands[0]]))
       return result;
   }
+  if (usual_.quick && usual_.numbers.quick[id]) {
+    EmitContext c = context(0);
+    llvm::SmallVector<Value*, 2> operands;
+    for (ExprId operand : expr.operands) operands.push_back(values[operand]);
+    return emit_usual(c, expr.op, operands);
+  }
   if (quotients_.quick && quotients_.divisors[id].usable) {
     EmitContext c = context(0);
     Value* x = values[expr.operands[0]];

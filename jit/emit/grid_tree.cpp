@@ -65,9 +65,11 @@ std::vector<Value*> GridEmitter::warp_tree(Tree& tree, int64_t count) {
   std::vector<Value*> parts;
   for (size_t i = 0; i < places.size(); ++i)
     parts.push_back(get_shared(places[i], tree.types[i], wide(grid_.lane)));
-  const auto most = std::bit_ceil(static_cast<uint64_t>(count));
-  parts = tree_steps(tree.loop, parts, grid_.lane, i32(count),
-                     static_cast<int64_t>(most));
+  const auto most =
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+  parts = count == most
+              ? whole_tree_steps(tree.loop, parts, most)
+              : tree_steps(tree.loop, parts, grid_.lane, i32(count), most);
   return shuffle_all(Shuffle::index, parts, 0);
 }
 
@@ -115,9 +117,12 @@ std::vector<Value*> GridEmitter::tree_tile(Tree& tree,
       out.push_back(get_shared(from[i], tree.types[i], index));
     return out;
   };
-  std::vector<Value*> parts =
-      tree_steps(tree.loop, read(arrays, own), grid_.thread, narrow(present),
-                 warp_threads);
+  auto* number = llvm::dyn_cast<llvm::ConstantInt>(present);
+  const bool is_whole = number && number->equalsInt(tree.tile);
+  std::vector<Value*> parts = read(arrays, own);
+  parts = is_whole ? whole_tree_steps(tree.loop, parts, warp_threads)
+                   : tree_steps(tree.loop, parts, grid_.thread, narrow(present),
+                                warp_threads);
   when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
     for (size_t i = 0; i < parts.size(); ++i)
       put_shared(tree.warps[i], wide(grid_.warp), parts[i]);
@@ -127,10 +132,23 @@ std::vector<Value*> GridEmitter::tree_tile(Tree& tree,
   Value* warp = b_.CreateAnd(grid_.lane, i32(block_warps - 1));
   Value* warps = b_.CreateUDiv(
       b_.CreateAdd(narrow(present), i32(warp_threads - 1)), i32(warp_threads));
-  parts = tree_steps(tree.loop, read(tree.warps, wide(warp)), grid_.lane, warps,
-                     block_warps);
+  parts = read(tree.warps, wide(warp));
+  parts = is_whole
+              ? whole_tree_steps(tree.loop, parts, tree.tile / warp_threads)
+              : tree_steps(tree.loop, parts, grid_.lane, warps, block_warps);
   parts = shuffle_all(Shuffle::index, parts, 0);
   synchronise();  // before the arrays are written again
+  return parts;
+}
+
+/// The same where none is absent. What a thread has that is no left neighbour
+/// does not matter, so that all do the same and nothing is chosen.
+std::vector<Value*> GridEmitter::whole_tree_steps(const Loop& loop,
+                                                  std::vector<Value*> parts,
+                                                  int64_t most) {
+  for (int64_t step = 1; step < most; step *= 2)
+    parts = flatten(
+        combined(loop, parts, shuffle_all(Shuffle::down, parts, step), false));
   return parts;
 }
 

@@ -235,6 +235,8 @@ class NestEmitter {
   void store_at(int argument, DType dtype, llvm::Value* offset,
                 const Affine& at, llvm::Value* value, Point& point,
                 bool streaming);
+  void store_in_order(llvm::Value* stored, llvm::Value* to, DType dtype,
+                      bool streaming);
   void store_outputs(const std::vector<int>& stores, Point& point,
                      const Values& values);
   /// Elements argument[offset + lane * stride], or [lane_offsets].

@@ -3,6 +3,9 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "jit/emit/nest.h"
 #include "runtime/check.h"
 #include "runtime/execute/program.h"
@@ -203,6 +206,38 @@ void NestEmitter::store(const Affine& at, Value* unit_part, int argument,
   store_at(argument, dtype, offset, at, value, point, streaming);
 }
 
+/// A wide vector is stored register by register, from its first element on:
+/// where registers do not lie at multiples of a cache line, both halves of a
+/// line are then written one after the other. LLVM cuts one store into several
+/// without an order.
+void NestEmitter::store_in_order(Value* stored, Value* to, DType dtype,
+                                 bool streaming) {
+  auto* type = llvm::cast<llvm::FixedVectorType>(stored->getType());
+  llvm::Type* element = type->getElementType();
+  const unsigned lanes = type->getNumElements();
+  const auto size = static_cast<unsigned>(byte_size(dtype));
+  const unsigned each = std::min(
+      lanes,
+      std::max(static_cast<unsigned>(frame_.machine.vector_bytes) / size, 1U));
+  for (unsigned first = 0; first < lanes; first += each) {
+    Value* part = stored;
+    if (each < lanes) {
+      llvm::SmallVector<int> own(each);
+      std::iota(own.begin(), own.end(), static_cast<int>(first));
+      part = b_.CreateShuffleVector(stored, own);
+    }
+    auto* instruction = b_.CreateAlignedStore(
+        part, b_.CreateGEP(element, to, index_constant(first)),
+        streaming ? llvm::Align(std::min(64U, each * size))
+                  : element_align(dtype));
+    if (streaming)
+      instruction->setMetadata(
+          llvm::LLVMContext::MD_nontemporal,
+          llvm::MDNode::get(b_.getContext(),
+                            llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  }
+}
+
 void NestEmitter::store_at(int argument, DType dtype, Value* offset,
                            const Affine& at, Value* value, Point& point,
                            bool streaming) {
@@ -224,17 +259,9 @@ void NestEmitter::store_at(int argument, DType dtype, Value* offset,
                          element_align(dtype), point.mask);
     return;
   }
-  if (stride == 1) {
-    auto* instruction = b_.CreateAlignedStore(
-        stored, element_pointer(argument, dtype, offset),
-        streaming ? llvm::Align(64) : element_align(dtype));
-    if (streaming)
-      instruction->setMetadata(
-          llvm::LLVMContext::MD_nontemporal,
-          llvm::MDNode::get(b_.getContext(),
-                            llvm::ConstantAsMetadata::get(b_.getInt32(1))));
-    return;
-  }
+  if (stride == 1)
+    return store_in_order(stored, element_pointer(argument, dtype, offset),
+                          dtype, streaming);
   if (stride == -1 && !point.mask) {
     Value* first = element_pointer(
         argument, dtype, b_.CreateSub(offset, index_constant(point.lanes - 1)));
@@ -451,8 +478,7 @@ Value* NestEmitter::indexed_offset(Value* offset,
 Value* NestEmitter::all_lane_offsets(const Affine& at, Value* offset,
                                      Point& point) {
   Value* all = widened(offset, point);
-  Point still = point;
-  if (Value* irregular = lane_offsets(at, index_constant(0), still))
+  if (Value* irregular = lane_offsets(at, index_constant(0), point))
     all = b_.CreateAdd(all, irregular);
   else if (point.vector_axis >= 0 && at.factors[point.vector_axis])
     all = b_.CreateAdd(

@@ -209,6 +209,10 @@ struct Argument {
 struct Kernel {
   std::vector<Nest> nests;  // independent of one another
   std::vector<Argument> arguments;
+  /// Something is stored in the place of what is read there: the memory plan
+  /// says so. Its code is another one where stores would bypass the cache, in
+  /// which that is.
+  bool overwrites = false;
 };
 
 /// For each expression, whether its value changes along the reduced axes

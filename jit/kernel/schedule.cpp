@@ -214,6 +214,8 @@ double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
 /// Columns of a unit whose sums lie in memory, in bytes, and the rows that are
 /// added to them at once.
 constexpr int64_t wide_bytes = 8192, wide_rows = 8;
+/// Points that are worth a second thread.
+constexpr int64_t least_shared = 1 << 18;
 /// Sums of a row that registers have room for, in vectors.
 constexpr int64_t most_vectors = 8;
 /// Lines that are read side by side, one of each lane of each factor: more of
@@ -255,9 +257,18 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
     plan.block = extent;
   } else if (!plan.scalar_tails && rows >= wide_rows && rows <= dot_chain) {
     plan.rows_at_once = wide_rows;
-    plan.block =
-        ceil_div(std::min(wide_bytes / work.widest, extent), plan.lanes) *
-        plan.lanes;
+    // In several units, for several threads, but short pieces of rows are read
+    // more slowly than long ones.
+    int64_t bytes = wide_bytes;
+    const auto units = [&] {
+      return ceil_div(extent, bytes / work.widest) * nest.kept_points() /
+             extent;
+    };
+    while (nest.points() >= least_shared &&
+           ((units() < 2 && bytes > 1024) || (units() < 4 && bytes > 2048)))
+      bytes /= 2;
+    plan.block = ceil_div(std::min(bytes / work.widest, extent), plan.lanes) *
+                 plan.lanes;
   }
 }
 
@@ -394,11 +405,11 @@ void choose_vector_axis(Nest& nest, const Kernel& kernel,
 }
 
 namespace {
+
 bool holds_arrays(const Turns& turns) {
   return std::any_of(turns.puts.begin(), turns.puts.end(),
                      [](const Turns::Put& put) { return put.held; });
 }
-}  // namespace
 
 int64_t stored_bytes(const Nest& nest, const Kernel& kernel) {
   int64_t bytes = 0;
@@ -407,6 +418,14 @@ int64_t stored_bytes(const Nest& nest, const Kernel& kernel) {
   if (nest.scan)
     bytes +=
         nest.points() * byte_size(kernel.arguments[nest.scan->argument].dtype);
+  return bytes;
+}
+
+}  // namespace
+
+int64_t stored_bytes(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const Nest& nest : kernel.nests) bytes += stored_bytes(nest, kernel);
   return bytes;
 }
 
@@ -502,7 +521,7 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
   plan.streaming = (plan.form == Form::map || plan.form == Form::tiles ||
                     plan.form == Form::scan) &&
                    !nest.turns &&
-                   stored_bytes(nest, kernel) >= machine.last_level_cache / 2 &&
+                   stored_bytes(kernel) >= machine.last_level_cache / 2 &&
                    stores_aligned(nest, kernel, plan);
   return plan;
 }

@@ -120,8 +120,8 @@ struct Schedule {
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine);
 
-/// What the nest stores, without its sums. From half of the last-level cache on
-/// its stores bypass that.
-int64_t stored_bytes(const Nest& nest, const Kernel& kernel);
+/// What the kernel stores, without its sums. From half of the last-level cache
+/// on its stores bypass that; of a nest that is cut, those of all parts.
+int64_t stored_bytes(const Kernel& kernel);
 
 }  // namespace unisono::jit

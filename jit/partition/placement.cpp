@@ -416,30 +416,51 @@ std::optional<Division> divide(const ir::Graph& graph,
 }
 
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 std::vector<bool> wanted) {
+                                 std::vector<bool> wanted,
+                                 const std::vector<bool>& strided) {
   auto input_of = [&](NodeId id) -> int {
     return graph[id].op == Op::input ? id : -1;
   };
+  const std::vector<bool> all = wanted;
+  auto is_known = [&](NodeId positions) {
+    const std::vector<bool> needed = needed_by(graph, {positions}, {});
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i] &&
+          (ir::must_stay(graph, graph.nodes[i]) || (i < all.size() && all[i])))
+        return false;
+    return true;
+  };
+  auto is_part = [&](const Node& node) {
+    if (node.op != Op::slice && node.op != Op::gather) return false;
+    const int input = input_of(node.inputs[0]);
+    if (input < 0 || !wanted[input]) return false;
+    if (node.op == Op::gather)
+      return strided[input] && node.inputs.size() == 2 &&
+             ir::attrs<ir::IndexAttrs>(node).axes == std::vector<int>{0} &&
+             is_known(node.inputs[1]);
+    return std::ranges::all_of(
+        ir::attrs<ir::SliceAttrs>(node).step, [&](const ir::Dim& s) {
+          return strided[input] ? s.value() > 0 : s == ir::Dim(1);
+        });
+  };
   for (const Node& node : graph.nodes) {
-    if (node.op == Op::slice) {
-      const auto& steps = ir::attrs<ir::SliceAttrs>(node).step;
-      if (std::ranges::all_of(steps,
-                              [](const ir::Dim& s) { return s == ir::Dim(1); }))
-        continue;
-    }
+    if (is_part(node)) continue;
     for (NodeId operand : node.inputs)
       if (input_of(operand) >= 0) wanted[operand] = false;
   }
   for (NodeId output : graph.outputs)
     if (input_of(output) >= 0) wanted[output] = false;
   std::vector<ReadPart> parts;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].op != Op::slice) continue;
-    const int input = input_of(graph.nodes[i].inputs[0]);
-    if (input >= 0 && wanted[input])
-      parts.push_back({static_cast<NodeId>(i), input});
-  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (is_part(graph.nodes[i]))
+      parts.push_back({static_cast<NodeId>(i), graph.nodes[i].inputs[0]});
   return parts;
+}
+
+GraphPart part_for(const ir::Graph& graph, NodeId value) {
+  ir::Graph alone = graph;
+  alone.outputs = {value};
+  return part_of(alone, {0}, {}, {});
 }
 
 }  // namespace unisono::jit

@@ -46,14 +46,21 @@ struct Division {
 std::optional<Division> divide(const ir::Graph& graph,
                                const std::vector<unisono::Array>& inputs);
 
-/// A slice of an input.
+/// A node that reads a part of an input: a slice, or a gather of rows.
 struct ReadPart {
-  ir::NodeId slice;
+  ir::NodeId node;
   int input;
 };
-/// All slices (of step 1) of those of the inputs in `wanted` that the graph
-/// reads in no other way.
+/// All parts of those of the inputs in `wanted` that the graph reads in no
+/// other way. Of those that are not in `strided`, too, they are slices of step
+/// 1; of others slices whose steps are positive, and gathers of rows at
+/// positions that do not depend on what is in `wanted`.
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 std::vector<bool> wanted);
+                                 std::vector<bool> wanted,
+                                 const std::vector<bool>& strided);
+
+/// The graph that computes one value: its outputs are the value, its inputs
+/// those of the numbered inputs that it needs.
+GraphPart part_for(const ir::Graph& graph, ir::NodeId value);
 
 }  // namespace unisono::jit

@@ -395,7 +395,7 @@ void Fuser::place_boxes(NodeId id) {
       continue;
     }
     CHECK(answer.outcome == Group::Outcome::needs);
-    materialise(answer.needed);
+    if (!dissolve(answer.needed, id)) materialise(answer.needed);
     item.groups.clear();  // this step comes later now: start again
     i = static_cast<size_t>(-1);
   }

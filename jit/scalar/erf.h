@@ -75,7 +75,9 @@ V erf(V x) {
   V q = horner(t, V(-0x1.94c768p-17f), V(0x1.889ec8p-14f), 0x1.656ed2p-14f,
                -0x1.8f5194p-9f, 0x1.6119cp-7f, -0x1.42e7f4p-8f, -0x1.7a3974p-5f,
                0x1.ed2ff6p-5f, 0x1.6cc1b8p-3f, -0x1.0bf0dap-1f, 0x1.9620d8p-2f);
-  V large = copysign(fma(-q, q, 1.0f), x);
+  // It is positive, so the sign is a bit more.
+  constexpr uint32_t sign = 0x80000000;
+  V large = bit_cast<float>(bits_of(fma(-q, q, 1.0f)) | (bits_of(x) & sign));
   return select(a > 1.0f, large, small);
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -61,7 +62,10 @@ bool is_plain(const Request& request) {
 
 std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
                                 const KeyedRequest& what, Machine machine) {
-  machine.last_level_cache /= what.sharers;
+  if (what.sharers > 0)
+    machine.last_level_cache /= what.sharers;
+  else
+    machine.last_level_cache = std::numeric_limits<int64_t>::max();
   if (const auto* kernel = std::get_if<const Kernel*>(&what.request))
     return {emit_kernel(module, name, **kernel, machine)};
   const DotTask& task = *std::get<const DotTask*>(what.request);
@@ -286,15 +290,14 @@ bool has_meetings(const PlanSteps& steps) {
 }
 
 /// How many devices share the cache for what the kernel stores: of arrays that
-/// one device's stores would leave there, all devices' are too many.
+/// one device's stores would leave there, all devices' are too many. 0: stores
+/// go where something has just been read, and so to the cache.
 int sharers_of(const Request& request, int devices, int64_t cache) {
   const auto* kernel = std::get_if<const Kernel*>(&request);
-  if (!kernel || devices == 1) return 1;
-  const auto differs = [&](const Nest& nest) {
-    const int64_t bytes = stored_bytes(nest, **kernel);
-    return bytes < cache / 2 && bytes >= cache / devices / 2;
-  };
-  return std::ranges::any_of((*kernel)->nests, differs) ? devices : 1;
+  if (!kernel) return 1;
+  const int64_t bytes = stored_bytes(**kernel), least = cache / devices / 2;
+  if ((*kernel)->overwrites) return bytes >= least ? 0 : 1;
+  return bytes < cache / 2 && bytes >= least ? devices : 1;
 }
 
 }  // namespace

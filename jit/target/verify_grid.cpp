@@ -95,6 +95,8 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::nvvm_barrier0:
     case llvm::Intrinsic::nvvm_bar_warp_sync:
     case llvm::Intrinsic::nvvm_membar_gl:
+    case llvm::Intrinsic::nvvm_rcp_approx_ftz_f:
+    case llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f:
     case llvm::Intrinsic::nvvm_shfl_sync_up_i32:
     case llvm::Intrinsic::nvvm_shfl_sync_down_i32:
     case llvm::Intrinsic::nvvm_shfl_sync_idx_i32: return true;
@@ -203,6 +205,15 @@ bool has_opcode(std::string_view text, std::string_view word) {
   return false;
 }
 
+/// Whether the opcode at `at` is one of those approximations with which
+/// quotients and roots begin (emit_usual) that are rounded to nearest.
+bool begins_an_exact_one(std::string_view text, size_t at) {
+  const size_t begin = text.find_last_of(" \t\n", at) + 1;
+  const std::string_view opcode =
+      text.substr(begin, text.find_first_of(" \t\n", at) - begin);
+  return opcode == "rcp.approx.ftz.f32" || opcode == "rsqrt.approx.ftz.f32";
+}
+
 }  // namespace
 
 Status verify_grid(const llvm::Module& module) {
@@ -234,8 +245,10 @@ Status verify_ptx(std::string_view ptx) {
     if (has_opcode(ptx, opcode))
       return refused(fmt::format("PTX with `{}`", opcode));
   for (std::string_view part : {".ftz", ".approx", "div.full", "fma.rz"})
-    if (ptx.find(part) != std::string_view::npos)
-      return refused(fmt::format("PTX with `{}`", part));
+    for (size_t at = ptx.find(part); at != std::string_view::npos;
+         at = ptx.find(part, at + 1))
+      if (!begins_an_exact_one(ptx, at))
+        return refused(fmt::format("PTX with `{}`", part));
   return Unit{};
 }
 

@@ -20,6 +20,7 @@
 #include "lang/ops/text.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
+#include "runtime/files/file_device.h"
 #include "runtime/files/npy.h"
 #include "runtime/stop.h"
 
@@ -109,7 +110,9 @@ class BatchItems : public Items {
     unisono::Array array = {};  // holds `data`
     std::vector<uint8_t> copy = {};
     std::shared_ptr<const RowFile> file = nullptr;
+    bool in_file = false;  // `array` is; no header is to be minded
     ArrayValue on_gpu = nullptr;
+    bool is_read() const { return file || in_file; }
   };
   /// A batch (without the arrays that a GPU gathers), or why there is none, and
   /// of which file.
@@ -125,6 +128,12 @@ class BatchItems : public Items {
     for (const int64_t size : out.row_shape) out.row_bytes *= size;
     if (leaf.file) {
       out.file = leaf.file;
+      return out;
+    }
+    // What there was no room for stays in its file, and gives its rows.
+    if (leaf.array->array && is_in_file(*leaf.array->array)) {
+      out.array = *leaf.array->array;
+      out.in_file = true;
       return out;
     }
     const unisono::Array& array = walk.force(leaf.array, where);
@@ -149,7 +158,7 @@ class BatchItems : public Items {
     for (const Source& source : sources_) {
       if (source.on_gpu) continue;
       bytes += source.row_bytes * per_;
-      reads |= source.file != nullptr;
+      reads |= source.is_read();
     }
     if (bytes < least_for_thread && !reads) return;
     try {
@@ -203,16 +212,16 @@ class BatchItems : public Items {
     std::vector<uint8_t> bytes =
         TRY(allocate_bytes(count * source.row_bytes, INT64_MAX));
     const std::span<uint8_t> rows(bytes);
-    if (source.file && in_order) {
-      TRY(read_rows(*source.file, first, rows, source.row_bytes));
+    if (source.is_read() && in_order) {
+      TRY(read(source, first, rows));
     } else {
       const auto size = static_cast<size_t>(source.row_bytes);
       StopPoll poll(int64_t{4} << 20);
       for (int64_t k = 0; k < count; ++k) {
         const int64_t row = order_[static_cast<size_t>(first + k)];
         const auto to = rows.subspan(static_cast<size_t>(k) * size, size);
-        if (source.file)
-          TRY(read_rows(*source.file, row, to, source.row_bytes));
+        if (source.is_read())
+          TRY(read(source, row, to));
         else if (size > 0)
           std::memcpy(to.data(), source.data + row * source.row_bytes, size);
         poll.did(source.row_bytes + 1);
@@ -226,6 +235,19 @@ class BatchItems : public Items {
     const int64_t most = header.data_bytes;
     const HostData data = TRY(decode_npy(header, std::move(bytes), most));
     return place(data.dtype, shape, data.bytes.data());
+  }
+
+  /// The rows from `first` on, as the file has them.
+  static Status read(const Source& source, int64_t first,
+                     std::span<uint8_t> to) {
+    if (source.file)
+      return read_rows(*source.file, first, to, source.row_bytes);
+    if (to.empty()) return Unit{};
+    const auto* start =
+        static_cast<const char*>(source.array.blocks()[0]->data());
+    return source.array.sharding().devices[0]->copy_to_host(
+        to.data(), start + first * source.row_bytes,
+        static_cast<int64_t>(to.size()));
   }
 
   /// The shape of a leaf of a batch of `count` rows.

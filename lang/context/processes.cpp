@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "lang/context/under_way.h"
+#include "runtime/array_blocks.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/pool.h"
 
 namespace unisono::lang {
 
@@ -65,6 +67,40 @@ const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,
   if (!array->array || array->donated || !is_in_file(*array->array))
     return walk.force(array, where);
   return *array->array;
+}
+
+namespace {
+
+/// To begin an exchange aside takes some 20 µs.
+constexpr int64_t worth_going_aside = int64_t{256} << 10;
+
+/// Whether some process's CPUs have the parts, each its own.
+bool is_on_processes(const Sharding& sharding) {
+  return sharding.is_split() &&
+         std::ranges::all_of(sharding.devices, [](const Device* device) {
+           const ClusterDevice* shared = cluster_device(*device);
+           return shared && shared->process() != ClusterDevice::all &&
+                  shared->kind() == DeviceKind::cpu;
+         });
+}
+
+}  // namespace
+
+unisono::Array moved_aside(Walk& walk, const unisono::Array& array,
+                           const Sharding& to, Span where) {
+  Cluster* cluster = cluster_of(walk);
+  if (!cluster || Walk::is_absent(array) ||
+      (array.bytes() < worth_going_aside && !cluster->is_eager()) ||
+      !is_on_processes(array.sharding()) || !is_on_processes(to))
+    return walk.moved(array, to, where);
+  tell_place(walk, where);
+  CopyCounter counter{.recorder = walk.machine().recorder};
+  auto begun = begin_reshard(array, to, counter);
+  if (!begun) walk.fail(begun.error(), where);
+  cluster->begin_aside(
+      std::move(begun->fill), std::move(begun->places),
+      [&pool = walk.machine().runtime->pool()] { pool.notify(); });
+  return std::move(begun->array);
 }
 
 void agree(Walk& walk, void* data, int64_t bytes, Span where) {

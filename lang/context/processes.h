@@ -55,6 +55,13 @@ unisono::Array own_copy(Walk& walk, const unisono::Array& array);
 const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,
                                      Span where);
 
+/// Walk::moved for an array that the next run alone reads, and that nobody
+/// writes to before that has ended: where it comes from other processes, and is
+/// large, it is on its way when this returns, and the run waits for it where it
+/// reads it.
+unisono::Array moved_aside(Walk& walk, const unisono::Array& array,
+                           const Sharding& to, Span where);
+
 /// What the machine says to process 0 is what it says to all: the bytes of
 /// `data` there.
 void agree(Walk& walk, void* data, int64_t bytes, Span where);

@@ -251,6 +251,9 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   options.devices = static_cast<int>(executable.devices.size());
   options.checked = machine.checked;
   options.one_memory = !unisono::cluster_of(executable.devices);
+  if (!options.one_memory)
+    options.own_devices = static_cast<int>(std::ranges::count_if(
+        executable.devices, [](Device* device) { return is_here(*device); }));
   options.target = code_target(executable.devices);
   if (std::ranges::count(executable.donated, true) > 0)
     options.donated = executable.donated;

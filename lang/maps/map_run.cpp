@@ -295,7 +295,8 @@ class MapRun {
   /// the array until this has run.
   void add_array(const unisono::Array& array) {
     if (array.sharding() != next_sharding())
-      own(walk_.moved(array, next_sharding(), where_));
+      own(owns_ ? walk_.moved(array, next_sharding(), where_)
+                : moved_aside(walk_, array, next_sharding(), where_));
     else if (owns_)
       own(array);
     else

@@ -55,6 +55,12 @@ std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
 std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
                                           Span where);
 
+/// The elements of `base` where a mask of its shape is true, in order, copied
+/// from where they lie; null where `base` is not computed yet, or a graph has
+/// to do it.
+ArrayValue elements_of_true(Walk& walk, const ArrayValue& base,
+                            const ArrayValue& mask, Span where);
+
 struct SliceRange {
   ir::Dim start = 0, step = 1, size = 0;
 };

@@ -475,6 +475,12 @@ Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
             Span where) {
   if (const auto* array = base.get_if<ArrayValue>()) {
     if (ArrayValue element = element_at(walk, **array, items)) return element;
+    if (items.size() == 1 && items[0].kind == IndexItem::Kind::value)
+      if (const auto* mask = items[0].value.get_if<ArrayValue>();
+          mask && (*mask)->type.dtype == DType::Bool)
+        if (ArrayValue chosen =
+                elements_of_true(walk, *array, *mask, items[0].where))
+          return chosen;
     const IndexPlan plan =
         plan_index(walk, (*array)->type, without_parentheses(items), where);
     return read_array(walk, *array, plan, where);

@@ -1,4 +1,5 @@
-// Where a boolean array is true: for `x[mask]` and `nonzero`.
+// Where a boolean array is true: for `x[mask]` and `nonzero`; and the elements
+// of another array there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,6 +79,18 @@ class TruePositions {
 
   int64_t count() const { return first_.back(); }
 
+  /// Stores the elements of an array of the mask's shape at these positions.
+  template <class T>
+  void store_elements(const T* from, T* out) {
+    for_pieces([&](int64_t p) {
+      const auto [begin, end] = part(p);
+      const int64_t to = first_[static_cast<size_t>(p)];
+      const int64_t stop = first_[static_cast<size_t>(p) + 1];
+      store_true(&mask_[begin], end - begin, to, stop,
+                 [&](int64_t at, int64_t i) { out[at] = from[begin + i]; });
+    });
+  }
+
   /// Stores the positions along each axis.
   template <class T>
   void store(const std::vector<T*>& out) {
@@ -132,22 +145,31 @@ class TruePositions {
     }
   }
 
-  /// The positions in a part of a row, the first of which is `number`; eight at
-  /// a time where what is stored beyond the last is overwritten by the next.
+  /// The positions in a part of a row, the first of which is `number`.
   template <class T>
   static int64_t store_row(const uint8_t* mask, int64_t n, int64_t number,
                            T* out, int64_t to, int64_t stop) {
+    return store_true(mask, n, to, stop, [&](int64_t at, int64_t i) {
+      out[at] = static_cast<T>(number + i);
+    });
+  }
+
+  /// `put(to, i)`, `put(to + 1, i)`, ... for each i that is true, and below
+  /// `stop`; eight at a time where what is put beyond the last is overwritten
+  /// by the next. The first place behind them.
+  template <class Put>
+  static int64_t store_true(const uint8_t* mask, int64_t n, int64_t to,
+                            int64_t stop, Put&& put) {
     int64_t i = 0;
     for (; i + 8 <= n && to + 8 <= stop; i += 8) {
       const uint32_t bits = bits_of(mask + i);
       const std::array<uint8_t, 8>& ones = ones_of[bits];
       for (size_t k = 0; k < 8; ++k)
-        out[to + static_cast<int64_t>(k)] =
-            static_cast<T>(number + i + ones[k]);
+        put(to + static_cast<int64_t>(k), i + ones[k]);
       to += std::popcount(bits);
     }
     for (; i < n && to < stop; ++i) {
-      out[to] = static_cast<T>(number + i);
+      put(to, i);
       to += mask[i] ? 1 : 0;
     }
     return to;
@@ -234,6 +256,37 @@ std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
   if (wide)
     return true_positions<int64_t>(walk, bytes, sizes, dtype, constant, where);
   return true_positions<int32_t>(walk, bytes, sizes, dtype, constant, where);
+}
+
+ArrayValue elements_of_true(Walk& walk, const ArrayValue& base,
+                            const ArrayValue& mask, Span where) {
+  Device& home = home_device(walk.machine().runtime->devices());
+  if (walk.mode() != Mode::run || walk.context().scope || base->weak ||
+      mask->constant || walk.machine().compile_only || cluster_of(walk) ||
+      home.kind() != DeviceKind::cpu || mask->type.rank() == 0 ||
+      !(mask->type.shape == base->type.shape))
+    return nullptr;
+  const MaskElements elements(walk, mask, where);
+  const uint8_t* from = readable_elements(*base);
+  if (!from || base->array->sharding().devices != std::vector<Device*>{&home})
+    return nullptr;
+  TruePositions positions(walk.machine().runtime->pool(), elements.elements(),
+                          mask->type.sizes());
+  const UnsetArray out =
+      unset_array(walk, base->type.dtype, {ir::Dim(positions.count())});
+  if (!out.array) return nullptr;
+  const auto store = [&]<class T>(T) {
+    positions.store_elements(reinterpret_cast<const T*>(from),
+                             reinterpret_cast<T*>(out.elements));
+  };
+  switch (byte_size(base->type.dtype)) {
+    case 1: store(uint8_t{}); break;
+    case 2: store(uint16_t{}); break;
+    case 4: store(uint32_t{}); break;
+    case 8: store(uint64_t{}); break;
+    default: return nullptr;
+  }
+  return out.array;
 }
 
 }  // namespace unisono::lang

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "jit/ir/renaming.h"
 #include "jit/partition/placement.h"
@@ -198,15 +199,16 @@ class StatementRun {
   /// Of arrays that are cut or in a file, and of which the graph reads parts
   /// alone, only these are brought.
   void take_parts(ir::Graph& graph, Arrays& arrays) {
-    std::vector<bool> wanted;
-    for (const unisono::Array& array : arrays)
+    std::vector<bool> wanted, in_file;
+    for (const unisono::Array& array : arrays) {
       wanted.push_back(is_spread(array) || is_in_file(array));
+      // Several processes would have to read the same positions.
+      in_file.push_back(is_in_file(array) && !cluster_of(walk_));
+    }
     if (std::ranges::find(wanted, true) == wanted.end()) return;
     const std::vector<jit::ReadPart> parts =
-        jit::parts_read(graph, std::move(wanted));
+        jit::parts_read(graph, std::move(wanted), in_file);
     if (parts.empty()) return;
-    Device& device = first_device();
-    CopyCounter counter{.recorder = walk_.machine().recorder};
     // The slices become inputs; the arrays that they are of are read no more.
     ir::Graph out;
     ir::Renaming placed(graph);
@@ -221,28 +223,173 @@ class StatementRun {
       placed.set(id, out.add_input(graph.type(id)));
       inputs.push_back(arrays[i]);
     }
-    for (const jit::ReadPart& part : parts) {
-      const auto& a = ir::attrs<ir::SliceAttrs>(graph[part.slice]);
-      std::vector<int64_t> start, extent;
-      for (size_t i = 0; i < a.start.size(); ++i) {
-        start.push_back(a.start[i].value());
-        extent.push_back(a.size[i].value());
-      }
-      const unisono::Array& from = arrays[part.input];
-      Result<unisono::Array> array =
-          Walk::is_absent(from)
-              ? Walk::absent(from.dtype(), extent, Sharding{-1, {&device}})
-              : copy_part(from, start, extent, device, &counter);
-      if (!array) walk_.fail(array.error(), where_);
-      placed.set(part.slice, out.add_input(graph.type(part.slice)));
-      inputs.push_back(std::move(*array));
-    }
+    // A graph's inputs stand before its other nodes.
+    std::vector<std::vector<ir::NodeId>> brought;
+    for (const jit::ReadPart& part : parts)
+      brought.push_back(bring(part, graph, arrays, out, inputs));
+    for (size_t i = 0; i < parts.size(); ++i)
+      placed.set(parts[i].node, part_of(graph[parts[i].node], brought[i], out));
     for (const ir::NodeId id : ir::node_ids(graph))
       if (graph[id].op != ir::Op::input && !placed.contains(id))
         placed.set(id, out.append(placed.renamed(id)));
     out.outputs = placed.renamed(graph.outputs);
     graph = std::move(out);
     arrays = std::move(inputs);
+  }
+
+  /// Brings what a node reads of an array, as inputs of `out`: of a slice the
+  /// box of rows that it takes, in two parts where the last row stands alone.
+  std::vector<ir::NodeId> bring(const jit::ReadPart& part,
+                                const ir::Graph& graph, const Arrays& arrays,
+                                ir::Graph& out, Arrays& inputs) {
+    const ir::Node& node = graph[part.node];
+    const unisono::Array& from = arrays[part.input];
+    if (node.op == ir::Op::gather)
+      return {bring_rows_at(from, node, graph, arrays, out, inputs)};
+    const auto& a = ir::attrs<ir::SliceAttrs>(node);
+    std::vector<int64_t> start, extent;
+    for (size_t i = 0; i < a.start.size(); ++i) {
+      const int64_t size = a.size[i].value();
+      start.push_back(a.start[i].value());
+      extent.push_back(size == 0 ? 0 : (size - 1) * a.step[i].value() + 1);
+    }
+    const int64_t step = a.step.empty() ? 1 : a.step[0].value();
+    if (step == 1 || a.size[0].value() <= 1)
+      return {bring_box(from, start, extent, out, inputs)};
+    return bring_every(step, a.size[0].value(), from, start, extent, out,
+                       inputs);
+  }
+
+  /// The value of a node of which `brought` came.
+  static ir::NodeId part_of(const ir::Node& node,
+                            const std::vector<ir::NodeId>& brought,
+                            ir::Graph& out) {
+    if (node.op == ir::Op::gather) return brought[0];
+    ir::SliceAttrs rest = ir::attrs<ir::SliceAttrs>(node);
+    if (std::ranges::all_of(rest.step,
+                            [](const ir::Dim& s) { return s == ir::Dim(1); }))
+      return brought[0];
+    ir::NodeId rows = brought[0];
+    ir::Shape shape = out.type(rows).shape;
+    if (shape.size() > rest.size.size()) {  // one row of each group
+      shape.erase(shape.begin() + 1);
+      rows = out.add(ir::Op::reshape, {rows}, ir::ShapeAttrs{shape});
+    }
+    if (brought.size() > 1)
+      rows = out.add(ir::Op::concat, {rows, brought[1]}, ir::AxisAttrs{0});
+    // Of other axes all is there that lies between.
+    rest.step[0] = 1;
+    std::ranges::fill(rest.start, ir::Dim(0));
+    return out.add(ir::Op::slice, {rows}, rest);
+  }
+
+  ir::NodeId bring_box(const unisono::Array& from,
+                       const std::vector<int64_t>& start,
+                       const std::vector<int64_t>& extent, ir::Graph& out,
+                       Arrays& inputs) {
+    Device& device = first_device();
+    CopyCounter counter{.recorder = walk_.machine().recorder};
+    Result<unisono::Array> array =
+        Walk::is_absent(from)
+            ? Walk::absent(from.dtype(), extent, Sharding{-1, {&device}})
+            : copy_part(from, start, extent, device, &counter);
+    return input_of(std::move(array), out, inputs);
+  }
+
+  ir::NodeId input_of(Result<unisono::Array> array, ir::Graph& out,
+                      Arrays& inputs) {
+    if (!array) walk_.fail(array.error(), where_);
+    ir::Type type{array->dtype(), {}};
+    for (const int64_t size : array->shape()) type.shape.emplace_back(size);
+    inputs.push_back(std::move(*array));
+    return out.add_input(type);
+  }
+
+  /// Every step-th row of a box of an array in a file: the array is read as
+  /// groups of so many rows, of which one is wanted each. The last one may lie
+  /// behind the last whole group.
+  std::vector<ir::NodeId> bring_every(int64_t step, int64_t rows,
+                                      const unisono::Array& from,
+                                      std::vector<int64_t> start,
+                                      std::vector<int64_t> extent,
+                                      ir::Graph& out, Arrays& inputs) {
+    const int64_t groups = from.shape()[0] / step,
+                  whole = std::min(rows, groups - start[0] / step);
+    std::vector<int64_t> shape = from.shape(), at = start, size = extent;
+    shape[0] = groups;
+    shape.insert(shape.begin() + 1, step);
+    at[0] = start[0] / step;
+    at.insert(at.begin() + 1, start[0] % step);
+    size[0] = whole;
+    size.insert(size.begin() + 1, 1);
+    const unisono::Array grouped(from.dtype(), shape, from.sharding(),
+                                 from.blocks());
+    std::vector<ir::NodeId> found = {bring_box(grouped, at, size, out, inputs)};
+    if (whole == rows) return found;
+    start[0] += whole * step;
+    extent[0] = 1;
+    found.push_back(bring_box(from, start, extent, out, inputs));
+    return found;
+  }
+
+  /// The rows of an array in a file that a gather takes.
+  ir::NodeId bring_rows_at(const unisono::Array& from, const ir::Node& gather,
+                           const ir::Graph& graph, const Arrays& arrays,
+                           ir::Graph& out, Arrays& inputs) {
+    Device& device = first_device();
+    const std::vector<int64_t> shape = gather.type.sizes();
+    if (Walk::is_absent(from))
+      return input_of(
+          Walk::absent(from.dtype(), shape, Sharding{-1, {&device}}), out,
+          inputs);
+    jit::GraphPart part = jit::part_for(graph, gather.inputs[1]);
+    // Positions that are none are this gather's error, of any array as long.
+    const ir::NodeId element =
+        part.graph.add_constant({DType::Bool, {}}, std::vector<uint8_t>{0});
+    const ir::NodeId rows =
+        part.graph.add(ir::Op::broadcast, {element},
+                       ir::BroadcastAttrs{{ir::Dim(from.shape()[0])}, {}});
+    part.graph.outputs.push_back(
+        part.graph.add(ir::Op::gather, {rows, part.graph.outputs[0]},
+                       ir::attrs<ir::IndexAttrs>(gather), gather.source));
+    Arrays operands;
+    for (const int input : part.inputs) operands.push_back(arrays[input]);
+    const unisono::Array positions =
+        compute_together(std::move(part.graph), std::move(operands))[0];
+    wait_for_runs(walk_, where_);
+    const auto numbers = array_to_host(positions);
+    if (!numbers) walk_.fail(numbers.error(), where_);
+    const auto number = [&](int64_t i) -> int64_t {
+      if (positions.dtype() == DType::I64) return read_as<int64_t>(*numbers, i);
+      return read_as<int32_t>(*numbers, i);
+    };
+    int64_t row_bytes = byte_size(from.dtype());
+    for (size_t i = 1; i < from.shape().size(); ++i)
+      row_bytes *= from.shape()[i];
+    std::vector<uint8_t> bytes(
+        static_cast<size_t>(positions.elements() * row_bytes));
+    const auto* start = static_cast<const char*>(from.blocks()[0]->data());
+    const bool has_any = row_bytes > 0 && from.shape()[0] > 0;
+    for (int64_t i = 0; has_any && i < positions.elements(); ++i) {
+      // Negative ones count from the end. Where nothing is checked, a position
+      // that is none reads a row.
+      const int64_t size = from.shape()[0], place = number(i);
+      const int64_t row =
+          std::clamp<int64_t>(place < 0 ? place + size : place, 0, size - 1);
+      const Status read = from.sharding().devices[0]->copy_to_host(
+          bytes.data() + i * row_bytes, start + row * row_bytes, row_bytes);
+      if (!read) walk_.fail(read.error(), where_);
+    }
+    return input_of(array_from_host(device, from.dtype(), shape, bytes.data()),
+                    out, inputs);
+  }
+
+  template <class T>
+  static T read_as(const std::vector<uint8_t>& bytes, int64_t i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * static_cast<int64_t>(sizeof(T)),
+                sizeof(T));
+    return value;
   }
 
   Arrays run(const Executable& executable, Arrays& inputs) {

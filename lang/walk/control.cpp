@@ -105,7 +105,7 @@ std::optional<Value> Walker::meet(const Value& a, const Value& b,
   if (a.is<UnsetValue>() || b.is<UnsetValue>()) {
     const Value& given = a.is<UnsetValue>() ? b : a;
     if (checking() && !walk_.in_compiled_code()) return given;
-    const Value open = carry_shape(walk_, given, c.varies);
+    Value open = carry_shape(walk_, given, c.varies);
     for_each_leaf(open, [&](const Value& leaf) {
       if (ArrayCell* array = leaf.array(); array && !c.varies.empty())
         array->varies_from = c.from();
@@ -631,7 +631,9 @@ ArrayValue on_home(Walk& walk, const std::vector<uint32_t>& numbers) {
 /// their numbers.
 void Walker::text_for(const ForStmt& s, const Text& text,
                       const ProgressValue* shown, const Env& env) {
-  const Text held = text;  // which the body may assign
+  // The body may assign the variable that has it.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const Text held = text;
   const auto all = characters(*held);
   const auto count = static_cast<int64_t>(all.size());
   HostLoop loop(*this, s, count, shown, env);

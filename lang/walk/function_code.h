@@ -219,6 +219,7 @@ struct FunctionCodes {
 //
 //   function_compiler.cpp  functions, statements
 //   function_expr.cpp      conversions, expressions, conditions
+//   function_loop.cpp      loops, jumps
 //
 // What is not known there throws NotCode.
 

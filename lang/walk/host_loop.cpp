@@ -39,6 +39,20 @@ constexpr int most_failures = 2;
 constexpr int64_t most_nested_calls = 4;
 /// Threaded code that runs longer is worth a compilation.
 constexpr std::chrono::milliseconds long_run{30};
+/// But for a loop with others in it whose turn takes less: machine code would
+/// begin each of these anew, which takes some microseconds.
+constexpr std::chrono::microseconds long_turn{10};
+
+/// Whether a loop stands in the body of one of the graph's loops.
+bool has_inner_loop(const ir::Graph& graph, bool inside = false) {
+  return std::ranges::any_of(graph.nodes, [&](const ir::Node& node) {
+    if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
+      return inside || has_inner_loop(*a->body, true);
+    const auto* a = std::get_if<ir::IfAttrs>(&node.attrs);
+    return a && (has_inner_loop(*a->then_graph, inside) ||
+                 has_inner_loop(*a->else_graph, inside));
+  });
+}
 
 /// How many products of two elements each element of a `dot` is.
 int64_t chain_length(const ir::Graph& graph, const ir::Node& node) {
@@ -340,6 +354,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
     const std::function<void(int64_t)>& walk_rest,
     const std::optional<KnownRange>& range) {
   using Clock = std::chrono::steady_clock;
+  using namespace std::chrono_literals;
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
   std::string why;
@@ -377,6 +392,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
         return is_host_memory(*input.sharding().devices[0]);  // time differs
       });
   const auto start = Clock::now();
+  const auto turns_least = has_inner_loop(*code->graph) ? long_turn : 0us;
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
   auto& output = walk.machine().output;
@@ -393,7 +409,9 @@ std::optional<uint64_t> Walker::HostLoop::run(
     const LineTime time(times, LineTimes::Part::code, place);
     results = run_code(*code, *bytecode, turns, [&] {
       tell(turns_ + turns.taken, all_, false);
-      if (may_be_compiled && Clock::now() - start > long_run)
+      const auto time = Clock::now() - start;
+      if (may_be_compiled &&
+          time > std::max<Clock::duration>(long_run, turns_least * turns.taken))
         turns.most = turns.taken + 1;
       return false;
     });

@@ -269,7 +269,7 @@ bool Walker::close_turn(std::vector<Carry>& carries,
         "a `var` keeps its type in a loop: start it with the type it gets, or "
         "convert with `cast`";
     if (was == is) {  // a value of the host
-      is = "another " + is;
+      is.insert(0, "another ");
       help =
           "in compiled code arrays change, not text and other values of the "
           "host: `print` in the loop, or loop outside compiled code";

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "lang/context/function.h"
@@ -289,6 +291,27 @@ void Walker::import(const ImportStmt& s, const Env& env) {
     environments.resize(static_cast<size_t>(functions));
   }
   define(env, name.text, ModuleValue{name.text, names}, false, name.span);
+}
+
+// ---- for tools
+// ----------------------------------------------------------------
+
+std::vector<KnownType> known_types(Walk& walk) {
+  std::vector<KnownType> out;
+  std::set<std::tuple<uint32_t, std::string_view>> seen;
+  for (const TypeRecord& record : Walker(walk).state().types)
+    if (seen.emplace(record.where.begin, record.type).second)
+      out.push_back({record.where, record.name, record.type});
+  return out;
+}
+
+void provide_module(Walk& walk, const std::string& path, std::string text) {
+  Module& module = Walker(walk).state().modules[module_key(path)];
+  if (module.program) return;
+  const SourceFile& file = walk.sources().add(path, std::move(text));
+  ParseResult parsed = parse(file, walk.diagnostics());
+  module.program = std::move(parsed.program);
+  module.failed = !parsed.ok;
 }
 
 }  // namespace unisono::lang

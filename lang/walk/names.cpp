@@ -319,6 +319,15 @@ void Walker::define(const Env& env, const std::string& name, Value value,
   ++env->version;
 }
 
+void Walker::axis_stmt(const AxisStmt& axis, const Env& env) {
+  std::optional<CallArgument> value;
+  if (axis.value) value = argument(*axis.value, env);
+  const std::vector<AxisValue> axes =
+      declare_axes(walk_, axis.names, value ? &*value : nullptr);
+  for (size_t i = 0; i < axes.size(); ++i)
+    define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
+}
+
 std::string Walker::noted_type(const Value& value) {
   return type_name(
       value, [&](const ArrayCell& array) { return varies_note(walk_, array); });

@@ -521,7 +521,7 @@ static std::vector<bool> stay_in_file(Walk& walk, ir::Graph& graph,
         return node.op == ir::Op::loop;
       }))
     return stay;
-  for (const jit::ReadPart& part : jit::parts_read(graph, std::move(wanted)))
+  for (const jit::ReadPart& part : jit::parts_read(graph, wanted, wanted))
     stay[part.input] = true;
   return stay;
 }

@@ -766,15 +766,6 @@ std::optional<Value> Walker::walk_statement(const Stmt& stmt, const Env& env,
   __builtin_unreachable();
 }
 
-void Walker::axis_stmt(const AxisStmt& axis, const Env& env) {
-  std::optional<CallArgument> value;
-  if (axis.value) value = argument(*axis.value, env);
-  const std::vector<AxisValue> axes =
-      declare_axes(walk_, axis.names, value ? &*value : nullptr);
-  for (size_t i = 0; i < axes.size(); ++i)
-    define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
-}
-
 Value Walker::match_declared(const Expr& type, const Value& value,
                              const Env& env, Span where,
                              const std::string& what) {

@@ -4,8 +4,7 @@
 //   walker.cpp        entry points, statements, blocks
 //   expr.cpp          expressions
 //   names.cpp         names, what an unknown one may have meant, and arrays
-//   that
-//                     were given away
+//                     that were given away
 //   assign.cpp        assignments
 //   call.cpp          calls of functions, definitions
 //   control.cpp       if, for, while in three modes
@@ -13,11 +12,12 @@
 //   loop.cpp          loops of compiled code
 //   host_loop.cpp     loops on the host, which may go on as code
 //   function_code.cpp functions on the host that run as code;
-//                     function_compiler.cpp makes it
+//                     function_compiler.cpp makes it, function_expr.cpp its
+//                     expressions, function_loop.cpp its loops
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
-//   module.cpp        import
+//   module.cpp        import, and what tools ask
 //   resolve.cpp       names in functions that nothing calls
 //   redefined.cpp     inputs of a session
 //   compile_only.cpp  programs that are compiled and not run

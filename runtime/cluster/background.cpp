@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace unisono {
+namespace {
+
+thread_local const Background* own_background = nullptr;
+
+}  // namespace
 
 Background::~Background() {
   if (!thread_.joinable()) return;
@@ -27,6 +32,13 @@ Background::Ticket Background::begin(std::function<Status()> work,
   return ++given_;
 }
 
+void Background::wait() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return is_done(given_); });
+}
+
+bool Background::is_here() const { return own_background == this; }
+
 Status Background::status() const {
   std::lock_guard lock(mutex_);
   if (error_) return *error_;
@@ -34,6 +46,7 @@ Status Background::status() const {
 }
 
 void Background::run() {
+  own_background = this;
   for (;;) {
     Task task;
     bool failed = false;
@@ -50,7 +63,11 @@ void Background::run() {
         std::lock_guard lock(mutex_);
         error_ = std::move(done).error();
       }
-    done_.fetch_add(1, std::memory_order_release);
+    {
+      std::lock_guard lock(mutex_);
+      done_.fetch_add(1, std::memory_order_release);
+    }
+    idle_.notify_all();
     task.done();
   }
 }

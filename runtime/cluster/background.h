@@ -29,6 +29,10 @@ class Background {
   bool is_done(Ticket ticket) const {
     return done_.load(std::memory_order_acquire) >= ticket;
   }
+  /// Returns when all that was begun is done.
+  void wait();
+  /// Whether it is its own thread that asks.
+  bool is_here() const;
   /// The last ticket that was given.
   Ticket last() const { return given_; }
   /// Of what is done, the error; nothing is done after one.
@@ -42,7 +46,7 @@ class Background {
   void run();
 
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, idle_;
   std::deque<Task> tasks_;
   std::optional<Error> error_;
   bool quit_ = false;

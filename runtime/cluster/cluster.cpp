@@ -52,6 +52,7 @@ struct Cluster::Outgoing {
   size_t piece = 0;  // 0 is the head
   int64_t sent = 0;  // of this one
   std::optional<Clock::time_point> begins = {};
+  bool tears = false;  // this process is killed in its midst
   bool done = false;
 
   bool begun() const { return piece > 0 || sent > 0; }
@@ -160,10 +161,10 @@ std::string Cluster::label_with_host(int process) const {
 Cluster::Header Cluster::header(Kind kind, int64_t bytes,
                                 uint64_t fingerprint) const {
   Header header{.kind = kind,
-                .sequence = sequence_,
+                .sequence = context().sequence,
                 .fingerprint = fingerprint,
                 .bytes = bytes};
-  set_text(header.place, place_);
+  set_text(header.place, context().place);
   return header;
 }
 
@@ -193,6 +194,7 @@ void Cluster::add_outgoing(int to, Kind kind, std::span<const Piece> pieces,
   Outgoing& out = outgoing_.emplace_back(
       Outgoing{.to = to, .head = std::move(memory), .pieces = pieces});
   const auto delay = options_.faults.before_message(process(), to);
+  out.tears = options_.faults.tears_message();
   if (delay.count() > 0) out.begins = Clock::now() + delay;
 }
 
@@ -228,6 +230,7 @@ bool Cluster::push(Outgoing& out) {
     const int64_t sent =
         transport_->try_send(out.to, out.piece == 0 ? Part::head : Part::body,
                              data + out.sent, bytes - out.sent);
+    if (out.tears && (out.piece > 0 || out.pieces.empty())) Faults::die();
     if (sent == 0) break;
     moved = true;
     // What it has said before it went is still to be read.
@@ -464,13 +467,14 @@ void Cluster::give_up() {
 
 Error Cluster::differs(int process, const Header& other) const {
   const std::string_view there = other.place.data();
+  const std::string& here = context().place;
   std::string message;
-  if (there == place_)
+  if (there == here)
     message = fmt::format("{} and {} do different things at {}", label(process),
-                          label(this->process()), place_);
+                          label(this->process()), here);
   else
     message = fmt::format("{} is at {}, and {} at {}", label(process), there,
-                          label(this->process()), place_);
+                          label(this->process()), here);
   return {.kind = Error::Kind::check_failed,
           .message = message + ": every process must do the same"};
 }
@@ -497,7 +501,7 @@ Status Cluster::outcome() {
                        .message = fmt::format(
                            "{} has ended, and {} is at {}: every process must "
                            "do the same",
-                           label(in.from), label(process()), place_)});
+                           label(in.from), label(process()), context().place)});
         }
         break;
       case Result::differs: consider(3, differs(in.from, in.got)); break;
@@ -516,22 +520,10 @@ Status Cluster::outcome() {
   return *std::move(found);
 }
 
-void Cluster::count_exchange() {
-  if (in_run_)
-    ++sequence_;
-  else
-    sequence_ = ((sequence_ >> 32) + 1) << 32;
-}
-
-void Cluster::begin_run() {
-  count_exchange();
-  ++runs_;
-  in_run_ = true;
-}
-
 Status Cluster::exchange(std::span<const Message> sends,
                          std::span<const Message> receives,
                          uint64_t fingerprint) {
+  TRY(finish_asides());
   count_exchange();
   return transfer(sends, receives, fingerprint);
 }
@@ -556,6 +548,7 @@ Status Cluster::transfer(std::span<const Message> sends,
 
 /// Who has ended well has sent all that others wait for.
 Status Cluster::check_others() {
+  TRY(finish_asides());
   if (options_.stop && options_.stop->load(std::memory_order_relaxed))
     return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
   for (int p = 0; p < processes(); ++p) {
@@ -592,7 +585,7 @@ Error Cluster::late(int process) {
 Error Cluster::late_error(int process) const {
   return {.kind = Error::Kind::device_lost,
           .message = fmt::format(
-              "{} did not come to {} in {} s", label(process), place_,
+              "{} did not come to {} in {} s", label(process), context().place,
               static_cast<double>(options_.limit.count()) / 1000)};
 }
 
@@ -626,7 +619,8 @@ Status Cluster::glance() {
 
 void Cluster::output(std::string_view text) {
   if (in_member())
-    lines_.push_back({sequence_, member_, lines_.size(), std::string(text)});
+    lines_.push_back(
+        {own_.sequence, member_, lines_.size(), std::string(text)});
   else if (process() == 0)
     options_.output(text);
 }
@@ -677,21 +671,23 @@ void Cluster::print_lines(const When* until) {
 
 void Cluster::note_failure(int64_t position) {
   if (failure_ || follows_) return;
-  failure_ = found_ = When{sequence_, runs_, position};
+  failure_ = found_ = When{context().sequence, context().runs, position};
 }
 
 void Cluster::note_failure(int64_t position, uint64_t sequence) {
   if (failure_) return;
-  failure_ = When{sequence, runs_, position};
-  found_ = When{sequence_, runs_, std::numeric_limits<int64_t>::max()};
+  failure_ = When{sequence, own_.runs, position};
+  found_ = When{own_.sequence, own_.runs, std::numeric_limits<int64_t>::max()};
   follows_ = false;
 }
 
 Cluster::End Cluster::finish(int status, std::string messages) {
   CHECK(!finished_);
+  // Its error is known from `failure_`.
+  const bool came = static_cast<bool>(finish_asides());
   finished_ = true;
-  place_ = "the end of the program";
-  if (status == 0 && !failure_ && !follows_ && end_well()) {
+  own_.place = "the end of the program";
+  if (came && status == 0 && !failure_ && !follows_ && end_well()) {
     clean_ = true;
     return {.status = 0,
             .messages = process() == 0 ? std::optional(std::move(messages))
@@ -717,11 +713,12 @@ void Cluster::say_goodbye(int status, const std::string& messages) {
   // The host's part of the program comes after the runs before.
   constexpr int64_t host = int64_t{1} << 32;
   constexpr uint64_t run = 0xffff'ffff;
-  Goodbye own{.status = status,
-              .is_own = status != 0 && !follows_,
-              .when = failure_.value_or(When{sequence_ | run, runs_, host}),
-              .found = found_.value_or(When{sequence_ | run, runs_, host}),
-              .message_bytes = static_cast<int64_t>(messages.size())};
+  Goodbye own{
+      .status = status,
+      .is_own = status != 0 && !follows_,
+      .when = failure_.value_or(When{own_.sequence | run, own_.runs, host}),
+      .found = found_.value_or(When{own_.sequence | run, own_.runs, host}),
+      .message_bytes = static_cast<int64_t>(messages.size())};
   std::string note(reinterpret_cast<const char*>(&own), sizeof own);
   note += messages;
   if (process() > 0) note += lines_text();

@@ -93,7 +93,7 @@ class Cluster {
   std::string label_with_host(int process) const;
 
   /// Where the program is, for messages: "train.uni:14".
-  void at(std::string_view place) { place_ = place; }
+  void at(std::string_view place) { own_.place = place; }
 
   /// What all processes do at the same time, with equal `fingerprint`s; each
   /// receives what is sent to it. The pieces of both sides have equal bytes in
@@ -141,17 +141,28 @@ class Cluster {
   /// has some of them. Exchanges in between are those of the processes that do,
   /// in each collective all of them.
   void begin_run();
-  void end_run() { in_run_ = false; }
+  /// Waits for what was begun aside: what that sends may be written to then.
+  void end_run();
   /// The device at this position of a run's has failed. The first call counts.
   void note_failure(int64_t position);
   /// The same of one that went on by itself, so that it is found only now, when
   /// `sequence` is no more what it was then.
   void note_failure(int64_t position, uint64_t sequence);
   /// Grows with the exchanges, in all processes of a run alike.
-  uint64_t sequence() const { return sequence_; }
+  uint64_t sequence() const { return own_.sequence; }
   /// For exchanges while somebody computes. From the first that is begun there
   /// until the last is done nobody else calls the cluster.
   Background& background() { return background_; }
+  /// Exchanges between runs that are under way while the program goes on, and
+  /// all processes begin alike: their numbers and their place are those of now.
+  /// `work`, done by the background's thread, calls the cluster, and writes to
+  /// `places`; then `done` is called. Who calls the cluster otherwise waits for
+  /// it first.
+  void begin_aside(std::function<Status()> work,
+                   std::vector<const void*> places, std::function<void()> done);
+  /// When something is there that comes to this place: a ticket of the
+  /// background; 0: it is.
+  Background::Ticket arrival(const void* place) const;
   /// For tests: exchanges are begun there whenever they can be.
   bool is_eager() const { return options_.faults.is_eager(); }
 
@@ -210,6 +221,25 @@ class Cluster {
   struct Outgoing;
   struct Incoming;
 
+  /// Which exchange it is, and where in the program.
+  struct Context {
+    /// Exchanges, and runs, in all processes; in the higher half. In the lower
+    /// one the exchanges of a run.
+    uint64_t sequence = 0;
+    bool in_run = false;
+    uint64_t runs = 0;
+    std::string place = "the beginning";
+  };
+  /// Of the thread that calls.
+  const Context& context() const {
+    return background_.is_here() && aside_ ? *aside_ : own_;
+  }
+  Context& context() {
+    return background_.is_here() && aside_ ? *aside_ : own_;
+  }
+  /// What was begun aside comes before what this thread does now.
+  Status finish_asides();
+
   static void take_lines(std::string_view text, std::vector<Line>& lines);
 
   Cluster(std::unique_ptr<Transport> transport, ClusterOptions options);
@@ -254,12 +284,14 @@ class Cluster {
   std::vector<Incoming> incoming_;
   std::vector<std::vector<char>> heads_;         // memory of messages sent
   std::vector<int> busy_, sending_, receiving_;  // of `pump`
-  std::string place_ = "the beginning";
-  /// Exchanges, and runs, in all processes; in the higher half. In the lower
-  /// one the exchanges of a run.
-  uint64_t sequence_ = 0;
-  bool in_run_ = false;
-  uint64_t runs_ = 0;
+  Context own_;
+  Context* aside_ = nullptr;  // of the background's thread, which alone looks
+  /// What was begun aside, and may not be done.
+  struct Aside {
+    Background::Ticket ticket = 0;
+    std::vector<const void*> places;
+  };
+  std::vector<Aside> asides_;
   uint64_t runs_settled_ = 0;
   int64_t member_ = -1;
   /// Of this process, and what has come here on its way to process 0; what

@@ -37,6 +37,7 @@ Status Cluster::broadcast(int from, void* data, int64_t bytes) {
   };
 
   const TreePlace place = tree_place(n, own);
+  TRY(finish_asides());
   count_exchange();
   waits_ = own;  // who is nearer to the root knows better
   if (place.parent >= 0) {
@@ -122,6 +123,7 @@ Result<std::vector<std::string>> Cluster::gather_texts(std::string_view own) {
 }
 
 Status Cluster::combine_xor(std::span<uint32_t> numbers) {
+  TRY(finish_asides());
   const TreePlace place = tree_place(processes(), process());
   const auto bytes = static_cast<int64_t>(numbers.size_bytes());
   count_exchange();
@@ -154,12 +156,13 @@ Status Cluster::barrier(uint64_t fingerprint) {
 /// Each place of the tree waits for those below it, and passes on what they
 /// have printed.
 Status Cluster::settle() {
-  if (runs_settled_ == runs_) return process() > 0 ? glance() : Unit{};
+  TRY(finish_asides());
+  if (runs_settled_ == own_.runs) return process() > 0 ? glance() : Unit{};
   return settle_runs();
 }
 
 Status Cluster::settle_runs() {
-  runs_settled_ = runs_;
+  runs_settled_ = own_.runs;
   const TreePlace place = tree_place(processes(), process());
   count_exchange();
   waits_ = -process();

@@ -22,8 +22,12 @@ Result<Faults> Faults::parse(std::string_view text) {
     if (what != "eager" && what != "reorder") words >> b;
     if (what == "slow") words >> c;
     const bool read = !words.fail() && (words >> std::ws).eof();
-    if (read && (what == "die" || what == "hang")) {
-      faults.ends_.push_back({static_cast<int>(a), b, what == "hang"});
+    using How = At::How;
+    if (read && (what == "die" || what == "hang" || what == "tear")) {
+      faults.ends_.push_back({static_cast<int>(a), b,
+                              what == "die"    ? How::die
+                              : what == "hang" ? How::hang
+                                               : How::tear});
     } else if (read && what == "slow") {
       faults.links_.push_back({static_cast<int>(a), static_cast<int>(b),
                                std::chrono::milliseconds(c)});
@@ -33,22 +37,32 @@ Result<Faults> Faults::parse(std::string_view text) {
     } else if (read && what == "eager") {
       faults.eager_ = true;
     } else {
-      return Error{.message = fmt::format(
-                       "UNISONO_FAULTS expects `die P J`, `hang P J`, `slow P "
-                       "Q MS`, `reorder SEED` and `eager`, with ; between "
-                       "them; got `{}`",
-                       part)};
+      return Error{
+          .message = fmt::format(
+              "UNISONO_FAULTS expects `die P J`, `hang P J`, `tear P "
+              "J`, `slow P Q MS`, `reorder SEED` and `eager`, with ; between "
+              "them; got `{}`",
+              part)};
     }
   }
   return faults;
+}
+
+void Faults::die() {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
 }
 
 std::chrono::microseconds Faults::before_message(int from, int to) {
   ++messages_;
   for (const At& end : ends_) {
     if (end.process != from || end.message != messages_) continue;
-    if (!end.hang) kill(getpid(), SIGKILL);
-    for (;;) pause();
+    if (end.how == At::How::tear)
+      tears_ = true;
+    else if (end.how == At::How::die)
+      die();
+    else
+      for (;;) pause();
   }
   std::chrono::microseconds late{0};
   for (const Link& link : links_)

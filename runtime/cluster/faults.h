@@ -13,6 +13,9 @@ namespace unisono {
 /// From a text such as "die 1 7; hang 2 5; slow 0 1 20; reorder 3", whose parts
 /// are
 ///   die P J        process P is killed at its J-th message (from 1)
+///   tear P J       process P is killed in the midst of its J-th message: the
+///   head
+///                  is sent, and what follows it is offered, or begun
 ///   hang P J       process P stands still there, for ever
 ///   slow P Q MS    each message from P to Q begins so many milliseconds late
 ///   reorder SEED   messages begin up to 2 ms late, so that those of different
@@ -28,13 +31,17 @@ class Faults {
   /// Process `from` is about to send a message: how late it begins. May not
   /// return.
   std::chrono::microseconds before_message(int from, int to);
+  /// Whether this process ends in the midst of the message that was asked about
+  /// last; and how it does.
+  bool tears_message() const { return tears_; }
+  [[noreturn]] static void die();
   bool is_eager() const { return eager_; }
 
  private:
   struct At {
     int process = 0;
     int64_t message = 0;
-    bool hang = false;
+    enum class How : uint8_t { die, hang, tear } how = How::die;
   };
   struct Link {
     int from = 0, to = 0;
@@ -44,6 +51,7 @@ class Faults {
   std::vector<Link> links_;
   bool reorders_ = false;
   bool eager_ = false;
+  bool tears_ = false;
   std::mt19937_64 random_;
   int64_t messages_ = 0;
 };

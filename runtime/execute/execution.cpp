@@ -32,25 +32,6 @@ Error lost(int device) {
                .device = device};
 }
 
-uint32_t source_of(const Instruction& instruction) {
-  switch (instruction.kind) {
-    case Kind::collective:
-    case Kind::collective_end: return instruction.as<CollectiveStep>().source;
-    case Kind::launch: {
-      const auto& sources = instruction.as<LaunchStep>().sources;
-      return sources.empty() ? 0 : sources[0];
-    }
-    case Kind::copy:
-    case Kind::host_call:
-    case Kind::repeat:
-    case Kind::next_turn:
-    case Kind::jump:
-    case Kind::jump_if_false:
-    case Kind::end: break;
-  }
-  return 0;
-}
-
 }  // namespace
 
 Execution::Execution(const Program& program, const FlatProgram& flat,
@@ -79,6 +60,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
     DeviceState& device = devices_[d];
     device.pc = 0;
     device.work = 0;
+    device.has_inputs = true;
     device.awaited_since.reset();
     device.given.clear();
     run_.devices[d].cancel = false;
@@ -86,6 +68,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
   }
   published_ = false;
   begun_.clear();
+  find_arrivals();
   arrived_ = waiting_turn_ = ended_ = 0;
   failed_ = stopped_ = stalled_ = false;
   phase_ = 0;
@@ -220,6 +203,9 @@ void Execution::advance(int d, int& owned_phase) {
     if (cancel.load(std::memory_order_relaxed)) return end(d);
     if (run_.stop->load(std::memory_order_relaxed)) return stop_all(d);
     if (lose_device_ && (*lose_device_)(d)) return fail(d, {lost(d)});
+    if (!device.has_inputs)
+      if (Status there = await_inputs(d, device.pc); !there)
+        return fail(d, {there.error()});
     const Instruction& instruction = flat_.instructions[device.pc];
     if (instruction.once) {
       if (!meet(d, owned_phase)) return;
@@ -453,7 +439,7 @@ bool Execution::meet(int device, int& owned_phase) {
   // All other devices stand still until this returns.
   int pc = devices_[device].pc;
   do {
-    if (Status done = perform(flat_.instructions[pc]); !done) {
+    if (Status done = perform(device, pc); !done) {
       abandon(done.error());
       return false;
     }
@@ -462,7 +448,9 @@ bool Execution::meet(int device, int& owned_phase) {
   return true;
 }
 
-Status Execution::perform(const Instruction& instruction) {
+Status Execution::perform(int device, int pc) {
+  TRY(await_inputs(device, pc));
+  const Instruction& instruction = flat_.instructions[pc];
   if (instruction.once) return perform_once(instruction);
   if (instruction.kind == Kind::repeat) {
     std::vector<int> all(static_cast<size_t>(count_));
@@ -520,6 +508,32 @@ Status Execution::end_collective(const CollectiveStep& step) {
   begun_.erase(begun);
   TRY(await(ticket));
   if (recorder_) record_wait(step, Clock::now());
+  return Unit{};
+}
+
+void Execution::find_arrivals() {
+  arrival_ = 0;
+  if (!cluster_) return;
+  std::vector<bool> arrives(run_.program.slots.size());
+  for (const SlotId slot : run_.program.inputs)
+    for (const int d : own_) {
+      const auto ticket = cluster_->arrival(run_.devices[d].slots[slot]);
+      if (ticket != 0) arrives[slot] = true;
+      arrival_ = std::max(arrival_, ticket);
+    }
+  if (arrival_ == 0) return;
+  for (const int d : own_) devices_[d].has_inputs = false;
+  reads_arrivals_ = first_reader(flat_, arrives);
+}
+
+/// Others are led on meanwhile, here or by idle workers.
+Status Execution::await_inputs(int d, int pc) {
+  if (devices_[d].has_inputs || pc < reads_arrivals_) return Unit{};
+  if (!shared_.load(std::memory_order_relaxed) &&
+      ready_.load(std::memory_order_relaxed) != 0)
+    share();
+  TRY(await(arrival_));
+  devices_[d].has_inputs = true;
   return Unit{};
 }
 

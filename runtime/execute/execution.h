@@ -85,6 +85,7 @@ class Execution final : public Work, public Watched {
     std::deque<std::shared_ptr<const HostResults>> given;
     /// When the watchdog saw it compute first while others waited.
     std::optional<Clock::time_point> awaited_since;
+    bool has_inputs = true;     // they have arrived
     int row = 0;                // its index, for the recorder
     Clock::time_point arrived;  // likewise: before a collective
   };
@@ -119,12 +120,17 @@ class Execution final : public Work, public Watched {
   bool meet(int device, int& owned_phase);
   /// A collective, a loop that is replayed and has some, or a step that is done
   /// once.
-  Status perform(const Instruction& instruction);
+  Status perform(int device, int pc);
   Status perform_once(const Instruction& instruction);
   /// A collective of several processes: it is done then, or under way.
   Status meet_others(const Instruction& instruction);
   Status end_collective(const CollectiveStep& step);
   bool is_under_way(const Instruction& end) const;
+  /// Finds out which inputs are on their way here still, and where they are
+  /// read first.
+  void find_arrivals();
+  /// Waits for these before the instruction, if it comes then.
+  Status await_inputs(int device, int pc);
   /// Helps with exchanges in the background, until this one is done.
   Status await(Background::Ticket ticket);
   void record_wait(const CollectiveStep& step, Clock::time_point end) const;
@@ -195,6 +201,10 @@ class Execution final : public Work, public Watched {
   std::optional<ClusterMeeting> meeting_;
   /// Collectives under way. Changes only while all devices stand still.
   std::vector<std::pair<const CollectiveStep*, Background::Ticket>> begun_;
+  /// Inputs are there with this ticket; no instruction before this one reads
+  /// them.
+  Background::Ticket arrival_ = 0;
+  int reads_arrivals_ = 0;
   bool published_ = false;  // the caller's: whether added to the pool
 
   // Each device is in one of these sets, or is being led on by some thread.

@@ -192,10 +192,57 @@ class Flattener {
   FlatProgram flat_;
 };
 
+bool reads(const Instruction& instruction, const std::vector<bool>& slots) {
+  const auto some = [&](const auto& list) {
+    return std::ranges::any_of(list, [&](SlotId slot) { return slots[slot]; });
+  };
+  switch (instruction.kind) {
+    case Kind::launch: return some(instruction.as<LaunchStep>().arguments);
+    case Kind::copy: return slots[instruction.as<CopyStep>().from];
+    case Kind::collective: return slots[instruction.as<CollectiveStep>().from];
+    case Kind::host_call: return some(instruction.as<HostCallStep>().arguments);
+    case Kind::jump_if_false: return slots[instruction.flag];
+    case Kind::collective_end:
+    case Kind::repeat:
+    case Kind::next_turn:
+    case Kind::jump:
+    case Kind::end: break;
+  }
+  return false;
+}
+
 }  // namespace
 
 FlatProgram flatten(const Program& program) {
   return Flattener(program).flatten();
+}
+
+int first_reader(const FlatProgram& flat, const std::vector<bool>& slots) {
+  return static_cast<int>(
+      std::ranges::find_if(flat.instructions,
+                           [&](const Instruction& instruction) {
+                             return reads(instruction, slots);
+                           }) -
+      flat.instructions.begin());
+}
+
+uint32_t source_of(const Instruction& instruction) {
+  switch (instruction.kind) {
+    case Kind::collective:
+    case Kind::collective_end: return instruction.as<CollectiveStep>().source;
+    case Kind::launch: {
+      const auto& sources = instruction.as<LaunchStep>().sources;
+      return sources.empty() ? 0 : sources[0];
+    }
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
+  }
+  return 0;
 }
 
 }  // namespace unisono

@@ -71,5 +71,10 @@ struct FlatProgram {
 /// name slots that exist and that collectives fit the number of devices
 /// (CHECK).
 FlatProgram flatten(const Program& program);
+/// The first instruction, in the order of the list, that reads one of the
+/// slots, or all. Who goes back in it has come by already.
+int first_reader(const FlatProgram& flat, const std::vector<bool>& slots);
+/// The source of what it does, as in the steps; 0: none.
+uint32_t source_of(const Instruction& instruction);
 
 }  // namespace unisono

@@ -152,6 +152,23 @@ std::shared_ptr<Allocation> DeviceMemory::allocate(int device, uint64_t bytes,
   return made;
 }
 
+bool DeviceMemory::take_reusable(Allocation& made, uint64_t stream) {
+  auto& rooms = reusable_[made.pool][stream];
+  auto last = rooms.end();
+  for (auto it = rooms.lower_bound(made.bytes);
+       it != rooms.end() && made.bytes > it->first / 4; ++it) {
+    if (last == rooms.end() ||
+        it->second.back().order > last->second.back().order)
+      last = it;
+  }
+  if (last == rooms.end()) return false;
+  made.begin = last->second.back().begin;
+  made.room = last->first;
+  last->second.pop_back();
+  if (last->second.empty()) rooms.erase(last);
+  return true;
+}
+
 std::shared_ptr<Allocation> DeviceMemory::allocate_from(void* pool, int device,
                                                         uint64_t bytes,
                                                         uint64_t stream,
@@ -161,21 +178,10 @@ std::shared_ptr<Allocation> DeviceMemory::allocate_from(void* pool, int device,
   if (!made) return nullptr;
   made->pool = pool;
   std::unique_lock lock(mutex_);
-  auto found = reusable_.rend();
-  if (reuse)
-    found = std::find_if(
-        reusable_.rbegin(), reusable_.rend(), [&](const Freed& freed) {
-          return freed.pool == pool && freed.stream == stream &&
-                 bytes <= freed.room && bytes > freed.room / 4;
-        });
-  if (found == reusable_.rend()) {
-    place(*made);
-  } else {
-    made->begin = found->begin;
-    made->room = found->room;
-    reusable_.erase(std::next(found).base());
+  if (reuse && take_reusable(*made, stream))
     ++generation_;
-  }
+  else
+    place(*made);
   made->number = ++allocations_;
   map_[made->begin] = made;
   return made;
@@ -183,8 +189,7 @@ std::shared_ptr<Allocation> DeviceMemory::allocate_from(void* pool, int device,
 
 void DeviceMemory::forget_pool(const void* pool) {
   std::unique_lock lock(mutex_);
-  std::erase_if(reusable_,
-                [&](const Freed& freed) { return freed.pool == pool; });
+  reusable_.erase(pool);
 }
 
 std::shared_ptr<Allocation> DeviceMemory::add_host(void* data, uint64_t bytes,
@@ -224,7 +229,8 @@ void DeviceMemory::free(Allocation& allocation) {
   note->state = Allocation::State::freed;
   it->second = note;
   if (gone->freed_in != 0)
-    reusable_.push_back({gone->pool, gone->freed_in, gone->begin, gone->room});
+    reusable_[gone->pool][gone->freed_in][gone->room].push_back(
+        {++frees_, gone->begin});
   freed_order_.push_back(note->begin);
   if (freed_order_.size() > 2 * max_freed) {
     for (size_t i = 0; i < max_freed; ++i) {

@@ -145,10 +145,15 @@ class DeviceMemory {
   std::vector<std::shared_ptr<Allocation>> limbo_;
   std::vector<uint64_t> freed_order_;
   struct Freed {
-    const void* pool;
-    uint64_t stream, begin, room;
+    uint64_t order, begin;
   };
-  std::vector<Freed> reusable_;  // the last one last
+  /// Freed addresses of pools, by stream and room, the last one last. There
+  /// are few rooms, and many addresses of each.
+  using Reusable = std::map<uint64_t, std::map<uint64_t, std::vector<Freed>>>;
+  std::map<const void*, Reusable> reusable_;
+  uint64_t frees_ = 0;
+  /// Takes the one that was freed last of those that suit, if there is one.
+  bool take_reusable(Allocation& made, uint64_t stream);
   int kernels_ = 0;
   std::atomic<uint64_t> generation_{1};
 };

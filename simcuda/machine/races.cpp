@@ -13,30 +13,11 @@ using namespace unisono::cuda;
 
 namespace {
 
-constexpr uint64_t everyone = 1024;  // of a block, where a thread is named
-constexpr size_t most_told = 12;     // by a launch
+constexpr size_t most_told = 12;  // by a launch
 constexpr uint32_t all_blocks = ~0u;
 
-uint64_t key_of(uint32_t block, uint64_t thread) {
-  return uint64_t{block} << 11 | thread;
-}
-
-void join(Knowledge& into, const Knowledge& from) {
-  for (const auto& [key, time] : from) {
-    uint32_t& known = into[key];
-    known = std::max(known, time);
-  }
-}
-
-uint32_t known(const Knowledge& knowledge, uint64_t key) {
-  auto it = knowledge.find(key);
-  return it == knowledge.end() ? 0 : it->second;
-}
-
 bool covers(const Knowledge& knowledge, const RaceSlot& slot) {
-  if (knowledge.empty()) return false;
-  return known(knowledge, key_of(slot.block, everyone)) >= slot.time ||
-         known(knowledge, key_of(slot.block, slot.thread())) >= slot.time;
+  return knowledge.covers(slot.block, slot.thread(), slot.time);
 }
 
 std::string place_of(const LaunchShape& launch, const RaceSlot& slot) {
@@ -125,20 +106,37 @@ bool BlockRaces::ordered(const RaceSlot& before, uint32_t thread) const {
          (!threads_.empty() && covers(threads_[thread].extra, before));
 }
 
-Knowledge BlockRaces::all_known(uint32_t thread) const {
-  Knowledge all = everyone_knows_;
-  if (!threads_.empty()) join(all, threads_[thread].extra);
-  all[key_of(number_, everyone)] = base_;
-  const WarpTimes& warp = warps_[thread / warp_size];
-  const uint32_t first = thread / warp_size * warp_size;
+const Knowledge& BlockRaces::Told::all() {
+  if (whole) return everyone;
+  whole = true;
+  BlockTimes own{.everyone = base, .threads = {}};
   for (uint32_t lane = 0; lane < warp_size; ++lane) {
-    uint32_t time = warp.all;
-    if (!warp.known.empty())
-      time = std::max(time, warp.known[(thread - first) * warp_size + lane]);
-    if (first + lane == thread) time = now_;
-    if (time > base_) all[key_of(number_, first + lane)] = time;
+    const uint32_t other = thread / warp_size * warp_size + lane;
+    const uint32_t met = lanes.empty() ? warp : std::max(warp, lanes[lane]);
+    const uint32_t time = other == thread ? now : met;
+    if (time > base) own.threads.emplace_back(other, time);
   }
-  return all;
+  everyone.join(extra);
+  everyone.join(Knowledge(block, std::move(own)));
+  return everyone;
+}
+
+BlockRaces::Told BlockRaces::all_known(uint32_t thread, uint32_t now) const {
+  const WarpTimes& warp = warps_[thread / warp_size];
+  Told told{.everyone = everyone_knows_,
+            .extra = {},
+            .block = number_,
+            .thread = thread,
+            .base = base_,
+            .warp = warp.all,
+            .now = now,
+            .lanes = {}};
+  if (!threads_.empty()) told.extra = threads_[thread].extra;
+  if (!warp.known.empty()) {
+    auto lanes = warp.known.begin() + thread % warp_size * warp_size;
+    told.lanes.assign(lanes, lanes + warp_size);
+  }
+  return told;
 }
 
 void BlockRaces::warp_sync(const Warp& warp) {
@@ -151,7 +149,7 @@ void BlockRaces::warp_sync(const Warp& warp) {
   };
   if (!threads_.empty()) {
     Knowledge joined;
-    each([&](uint32_t lane) { join(joined, threads_[first + lane].extra); });
+    each([&](uint32_t lane) { joined.join(threads_[first + lane].extra); });
     each([&](uint32_t lane) { threads_[first + lane].extra = joined; });
   }
   if (mask == warp.alive) {
@@ -178,15 +176,11 @@ void BlockRaces::fence(const Warp& warp, bool block_only) {
     const auto thread = static_cast<uint32_t>(warp.index * warp_size) +
                         static_cast<uint32_t>(std::countr_zero(m));
     ThreadKnowledge& mine = knowledge(thread);
-    join(mine.extra, mine.heard_here);
-    for (const auto& [key, time] : mine.heard) {
-      // What others than this block gave needs a fence of all the device.
-      if (block_only && key >> 11 != number_) continue;
-      uint32_t& old = mine.extra[key];
-      old = std::max(old, time);
-    }
-    if (!block_only) mine.released = all_known(thread);
-    mine.released_here = all_known(thread);
+    mine.extra.join(mine.heard_here);
+    // What others than this block gave needs a fence of all the device.
+    mine.extra.join(block_only ? mine.heard.only(number_) : mine.heard);
+    mine.released_here = std::make_shared<Told>(all_known(thread, now_));
+    if (!block_only) mine.released = mine.released_here;
   }
   ++now_;
 }
@@ -198,8 +192,8 @@ void BlockRaces::synchronise(const Instruction& i, uint32_t thread,
   if (shared) address |= shared_window;
   ThreadKnowledge& mine = knowledge(thread);
   if (i.releases) {
-    if (!i.block_scope) mine.released = all_known(thread);
-    mine.released_here = all_known(thread);
+    mine.released_here = std::make_shared<Told>(all_known(thread, now_));
+    if (!i.block_scope) mine.released = mine.released_here;
     ++now_;
   }
   const std::pair<uint64_t, uint32_t> out = {address, all_blocks},
@@ -207,13 +201,13 @@ void BlockRaces::synchronise(const Instruction& i, uint32_t thread,
   if (access != Access::write) {
     auto hear = [&](const auto& key, Knowledge& heard) {
       auto it = all_.released.find(key);
-      if (it != all_.released.end()) join(heard, it->second);
+      if (it != all_.released.end()) heard.join(it->second);
     };
     hear(out, mine.heard);
     hear(here, mine.heard_here);
     if (i.acquires) {
-      join(mine.extra, mine.heard_here);
-      if (!i.block_scope) join(mine.extra, mine.heard);
+      mine.extra.join(mine.heard_here);
+      if (!i.block_scope) mine.extra.join(mine.heard);
     }
   }
   if (access == Access::read) return;
@@ -222,9 +216,8 @@ void BlockRaces::synchronise(const Instruction& i, uint32_t thread,
     all_.released.erase(out);
     all_.released.erase(here);
   }
-  if (!mine.released.empty()) join(all_.released[out], mine.released);
-  if (!mine.released_here.empty())
-    join(all_.released[here], mine.released_here);
+  if (mine.released) all_.released[out].join(mine.released->all());
+  if (mine.released_here) all_.released[here].join(mine.released_here->all());
 }
 
 void BlockRaces::arrive(const Warp& warp, uint32_t which, bool whole) {
@@ -242,20 +235,20 @@ void BlockRaces::open(uint32_t which, bool whole) {
   came.swap(arrivals_[which]);
   if (whole) {
     base_ = now_++;
+    const Knowledge* before = nullptr;
     for (ThreadKnowledge& thread : threads_) {
-      join(everyone_knows_, thread.extra);
-      thread.extra.clear();
+      if (before == nullptr || !thread.extra.same(*before))
+        everyone_knows_.join(thread.extra);
+      before = &thread.extra;
     }
+    for (ThreadKnowledge& thread : threads_) thread.extra.clear();
     return;
   }
   Knowledge joined;
-  for (const Arrival& arrival : came) {
-    Knowledge all = all_known(arrival.thread);
-    all[key_of(number_, arrival.thread)] = arrival.time;
-    join(joined, all);
-  }
   for (const Arrival& arrival : came)
-    join(knowledge(arrival.thread).extra, joined);
+    joined.join(all_known(arrival.thread, arrival.time).all());
+  for (const Arrival& arrival : came)
+    knowledge(arrival.thread).extra.join(joined);
 }
 
 Flow BlockRaces::check_members(Warp& warp, const Instruction& i, Slot slot) {

@@ -33,9 +33,9 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
+#include "simcuda/machine/knowledge.h"
 #include "simcuda/machine/operation_races.h"
 #include "simcuda/machine/race_shadow.h"
 #include "simcuda/ptx/code.h"
@@ -45,10 +45,6 @@ namespace simcuda {
 class Block;
 struct Warp;
 enum class Access : uint8_t;
-
-/// The time up to which accesses of a block (`everyone`), or of one thread of
-/// it, are known. Keys have the block in their upper bits.
-using Knowledge = std::unordered_map<uint64_t, uint32_t>;
 
 /// The part of the detector that the blocks of a launch share.
 class LaunchRaces {
@@ -110,11 +106,23 @@ class BlockRaces {
     uint32_t all = 0;             // what all lanes know of all
     std::vector<uint32_t> known;  // [lane][lane], once lanes meet in parts
   };
+  /// All that a thread knew at a fence. It is put together where the thread
+  /// tells it, as few threads do.
+  struct Told {
+    Knowledge everyone, extra;
+    uint32_t block = 0, thread = 0;
+    // Of the block, of the warp, and of the thread itself.
+    uint32_t base = 0, warp = 0, now = 0;
+    std::vector<uint32_t> lanes;  // of the warp, once lanes meet in parts
+    bool whole = false;           // `everyone` has it all
+
+    const Knowledge& all();
+  };
   struct ThreadKnowledge {
     Knowledge extra;              // beyond the block's and the warp's
     Knowledge heard, heard_here;  // read, but no fence passed yet
-    // At the last fence of the device, and of any scope; empty: none.
-    Knowledge released, released_here;
+    // At the last fence of the device, and of any scope; null: none.
+    std::shared_ptr<Told> released, released_here;
   };
   struct Arrival {
     uint32_t thread = 0, time = 0;
@@ -133,7 +141,8 @@ class BlockRaces {
   void synchronise(const Instruction& i, uint32_t thread, uint64_t address,
                    Access access, bool shared);
   ThreadKnowledge& knowledge(uint32_t thread);
-  Knowledge all_known(uint32_t thread) const;
+  /// What a thread knows when its own clock is `now`.
+  Told all_known(uint32_t thread, uint32_t now) const;
   void race(Warp& warp, const Instruction& i, const RaceSlot& before,
             const RaceSlot& mine, uint64_t address, bool shared, bool stale);
 

@@ -199,6 +199,14 @@ return %6
 %3: f32[10] = slice %2 start=[35]
 return %3
 )") == Counted{1, 0});
+  // Beside what must be stored first, as a sum, the rest is stored in place.
+  CHECK(counted(R"(%0: f32[30, 40] = input
+%1: f32[60] = input
+%2: f32[30] = sum %0 axes=[1]
+%3: f32[60] = exp %1
+%4: f32[90] = concat %2, %3 axis=0
+return %4
+)") == Counted{2, 0});
 }
 
 TEST_CASE("a stencil reads what is moved where it lies") {

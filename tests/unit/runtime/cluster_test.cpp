@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -345,6 +346,64 @@ TEST_CASE("exchanges go on while their process does other things") {
     return std::pair(good ? 0 : 1, std::string());
   });
   group.check(0, "");
+}
+
+TEST_CASE("what is begun aside has its number and place from then on") {
+  Group group{.processes = 3, .faults = "reorder 4"};
+  group.run([&](Cluster& cluster) -> Group::End {
+    const int own = cluster.process(), next = (own + 1) % 3;
+    int sent = own, got = -1, later = -1;
+    std::atomic<bool> went_on = false;
+    const auto pass_on = [&](int& to) {
+      const Message send{next, {{&sent, sizeof sent}}};
+      const Message receive{(own + 2) % 3, {{&to, sizeof to}}};
+      return cluster.exchange({&send, 1}, {&receive, 1}, 7);
+    };
+    cluster.at("the reshard");
+    cluster.begin_aside(
+        [&] {
+          while (!went_on) std::this_thread::yield();
+          return pass_on(got);
+        },
+        {&got}, [] {});
+    CHECK(cluster.arrival(&got) != 0);
+    CHECK(cluster.arrival(&later) == 0);
+    // Nothing has been sent, and the program is in a run.
+    cluster.at("the run");
+    cluster.begin_run();
+    CHECK_FALSE(cluster.background().is_done(cluster.arrival(&got)));
+    went_on = true;
+    if (auto done = pass_on(later); !done) return ok(done);
+    CHECK(got == (own + 2) % 3);
+    CHECK(later == (own + 2) % 3);
+    CHECK(cluster.arrival(&got) == 0);
+    cluster.end_run();
+    return ok(cluster.barrier());
+  });
+  group.check(0, "");
+}
+
+TEST_CASE("who differs in what was begun aside is told that place") {
+  Group group{.processes = 2};
+  group.run([&](Cluster& cluster) -> Group::End {
+    int number = 0;
+    cluster.at(fmt::format("reshard {}", cluster.process()));
+    cluster.begin_aside(
+        [&] {
+          const Message message{1 - cluster.process(), {{&number, 4}}};
+          return cluster.process() == 0
+                     ? cluster.exchange({&message, 1}, {}, 7)
+                     : cluster.exchange({}, {&message, 1}, 7);
+        },
+        {&number}, [] {});
+    cluster.at("the run");
+    cluster.begin_run();
+    cluster.end_run();
+    return ok(cluster.barrier());
+  });
+  group.check(1,
+              "process 0 is at reshard 0, and process 1 at reshard 1: every "
+              "process must do the same\n");
 }
 
 TEST_CASE("after a failure there are the lines that one process would print") {

@@ -100,9 +100,11 @@ TEST_CASE("arithmetic that is not exact, types and memory of other kinds") {
 TEST_CASE("PTX is looked through once more") {
   CHECK(verify_ptx("\tadd.rn.f32 \t%f1, %f2, %f3;"));
   CHECK(verify_ptx("\tld.global.f32 %f1, [mul.f32x];"));
+  CHECK(verify_ptx("\trcp.approx.ftz.f32 %f1, %f2;"));
+  CHECK(verify_ptx("\trsqrt.approx.ftz.f32 %f1, %f2;"));
   for (const char* text :
        {"\ttrap;", "\tcall.uni f, ();", ".extern .func f", "\tadd.f32 \t%f1;",
         "@%p1 mul.f64 %d;", "\tadd.rn.ftz.f32 %f;", "\tex2.approx.f32 %f;",
-        "\tdiv.full.f32 %f;"})
+        "\trcp.approx.f32 %f;", "\tdiv.full.f32 %f;"})
     CHECK_MESSAGE(!verify_ptx(text), text);
 }
