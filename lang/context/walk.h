@@ -367,7 +367,7 @@ class Walk {
   const unisono::Array& computed(const ArrayCell& cell, Span where);
   /// Runs the graph of a statement, where its inputs lie if it can
   /// (compute.cpp).
-  std::vector<unisono::Array> compute(ir::Graph graph,
+  std::vector<unisono::Array> compute(const ir::Graph& graph,
                                       std::vector<unisono::Array> inputs,
                                       Span where);
 

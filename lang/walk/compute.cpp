@@ -428,7 +428,7 @@ class StatementRun {
 
 }  // namespace
 
-std::vector<unisono::Array> Walk::compute(ir::Graph graph,
+std::vector<unisono::Array> Walk::compute(const ir::Graph& graph,
                                           std::vector<unisono::Array> inputs,
                                           Span where) {
   tell_place(*this, where);
