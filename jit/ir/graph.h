@@ -252,8 +252,8 @@ struct HostCallAttrs {
   std::vector<std::string> format, specs;
   bool everywhere = true;
   std::vector<AxisId> axes = {};
-  /// Else a function: name, the host's number of it (-1: routines.h), results. A
-  /// print with a number is no line: a text of the host's gets longer by it.
+  /// Else a function: its name, the number by which the host knows it (-1: a
+  /// routine, jit/ir/routines.h), and the types of its results, if it has any.
   std::string function = {};
   int64_t number = 0;
   std::vector<Type> results = {};
