@@ -43,8 +43,10 @@ ArrayValue look_up_character(Walk& walk, const Value& character, DType dtype,
   }
   const ArrayValue all = walk.constant_array({dtype, {ir::Dim(int64_t{ascii})}},
                                              std::move(table), where);
-  const Value found =
-      index(walk, all, {{.value = point, .where = where}}, where);
+  IndexItem place;
+  place.value = point;
+  place.where = where;
+  const Value found = index(walk, all, {std::move(place)}, where);
   return *found.get_if<ArrayValue>();
 }
 
