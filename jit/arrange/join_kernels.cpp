@@ -130,7 +130,8 @@ bool join_to_rows(PlanSteps& steps, size_t at, const Machine& machine) {
   if (!sums || sums->nests.size() != 1 || !can_add_rows(sums->nests[0]))
     return false;
   Touched between;
-  for (size_t i = at; i-- > 0 && at - i <= most_steps_between;) {
+  const size_t first = at - std::min(at, most_steps_between);
+  for (size_t i = at; i-- > first;) {
     PlanStep& step = steps[i];
     const auto* rows = std::get_if<Kernel>(&step.what);
     if (rows && rows->nests.size() == 1 && step.once == steps[at].once &&
@@ -167,7 +168,8 @@ bool join_to_reduction(PlanSteps& steps, size_t at) {
   if (!own || !is_small_reduction(*own)) return false;
   Touched between;
   PlanStep* found = nullptr;
-  for (size_t i = at; i-- > 0 && at - i <= most_steps_between;) {
+  const size_t first = at - std::min(at, most_steps_between);
+  for (size_t i = at; i-- > first;) {
     PlanStep& step = steps[i];
     between.add(step);
     if (between.orders(steps[at])) break;
