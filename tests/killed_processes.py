@@ -71,7 +71,8 @@ def torn(folder):
         located = (status == 1 and out == "" or status and command is mpi) and named and f"{program}:" in err
         if located and command is mpi:
             told.append(message)
-        by_launcher = command is mpi and status == 9 and "error" not in err
+        # Killed by it, or told by the other process after it had stopped to pass on what that says.
+        by_launcher = command is mpi and status in (1, 9) and "error" not in err
         check(f"torn: {which} at {message}, {command[0]}", (status, out, err) == whole or located or by_launcher, status, out, err)
 
     ways = [launcher(2, False)] + ([mpi] if has_mpi() else [])
