@@ -528,7 +528,7 @@ Value sorted_texts(CallOf<"sort">& call, bool positions, bool descending) {
   for (size_t i = 0; i < count; ++i)
     if (auto text = known_text(walk, *tuple->items[i].get_if<StrValue>(),
                                call["x"].where()))
-      all.emplace_back(std::move(*text), static_cast<int32_t>(i));
+      all.emplace_back(*text, static_cast<int32_t>(i));
   if (!tuple || all.size() < count) {  // while checking
     if (positions)
       return walk.unknown_array({DType::I32,

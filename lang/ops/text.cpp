@@ -312,7 +312,7 @@ Value is_item(Walk& walk, const CallArgument& item, const CallArgument& other,
           character_comparison(walk, BinaryOp::eq, item, other, op_span, where))
     return *same;
   if (const auto equal = host_equal(item.value, other.value))
-    return *equal ? BoolValue{**equal} : BoolValue{};
+    return BoolValue{*equal};
   if (!element_type(item.value) || !element_type(other.value))
     return BoolValue{false};
   const Value same = binary(walk, BinaryOp::eq, item, other, op_span, where);
