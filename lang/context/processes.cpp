@@ -89,7 +89,9 @@ bool is_on_processes(const Sharding& sharding) {
 unisono::Array moved_aside(Walk& walk, const unisono::Array& array,
                            const Sharding& to, Span where) {
   Cluster* cluster = cluster_of(walk);
-  if (!cluster || Walk::is_absent(array) ||
+  // Who runs a program waits for what it reads; the reference evaluator does
+  // not.
+  if (!cluster || Walk::is_absent(array) || walk.machine().reference_only ||
       (array.bytes() < worth_going_aside && !cluster->is_eager()) ||
       !is_on_processes(array.sharding()) || !is_on_processes(to))
     return walk.moved(array, to, where);
