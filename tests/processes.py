@@ -681,6 +681,13 @@ def resharded(folder):
                 # Its kernels are done, and devices wait, before what was begun first has arrived.
                 waits = [e for e in mine if e["cat"] == "wait" and any(e["ts"] < c["ts"] + c["dur"] < e["ts"] + e["dur"] for c in copies)]
                 check(f"kernels while an array is resharded, process {pid - 1}, {each} each mpi={mpi}", len(waits) >= 3, mine)
+    # The reference evaluator waits for what it reads, too.
+    small = folder / "reshard.uni"
+    small.write_text("let y = pmap(fn(r) => 2 * r)(reshape(arange(8, f32), (4, 2)))\nlet z = pmap(fn(r) => r + 1, over=devices(2))(y)\nprint(z)\n")
+    alone = run([UNISONO, "run", "--devices", "cpu:4", small])
+    for options in ([], ["--reference"]):
+        got = run(launcher(4, False) + [*options, "--devices", "cpu:1", small], {"UNISONO_FAULTS": "eager; slow 2 0 40; slow 3 1 40"})
+        check(f"resharded, eager {options}", alone[0] == 0 and got == alone, alone, got)
 
 
 def gpus_meanwhile(folder):
