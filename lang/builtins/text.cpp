@@ -497,7 +497,7 @@ Value builtin_count_words(CallOf<"count_words">& call) {
   for (size_t i = 0; tuple && i < tuple->items.size(); ++i)
     if (auto text = known_text(walk, *tuple->items[i].get_if<StrValue>(),
                                words.where()))
-      all.push_back(std::move(*text));
+      all.push_back(*text);
   if (!tuple || all.size() < tuple->items.size())  // while checking
     return make_tuple(
         {many_texts(),
