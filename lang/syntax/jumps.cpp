@@ -401,7 +401,8 @@ class JumpLowering {
       given.push_back(statement_of(name_of(return_value, where)));
       list.push_back(choice_of(name_of(return_flag, where),
                                block_of(std::move(given), where),
-                               block_of(std::move(rest), whole), whole));
+                               block_of(std::move(rest), whole),
+                               {where.file, where.begin, whole.end}));
       return;
     }
     if (rest.empty()) return;
