@@ -311,32 +311,9 @@ Status for_each_run(const Array& array, size_t block, const RunVisitor& visit) {
   return for_each_copy(box, whole, box, byte_size(array.dtype()), visit);
 }
 
-Result<Array> reshard(const Array& array, const Sharding& to,
-                      CopyCounter* counter) {
-  CHECK(!to.devices.empty());
-  CopyCounter moved;
-  if (counter) moved.recorder = counter->recorder;
-  DeviceBlocks blocks;
-  for (size_t b = 0; b < to.devices.size(); ++b) {
-    Device& device = *to.devices[b];
-    Box box = box_of(array.shape(), to, b);
-    if (auto shared = find_block(array, box, &device)) {
-      blocks.push_back(std::move(shared));
-      continue;
-    }
-    Buffer buffer = TRY(allocate_for(device, array.dtype(), box.extent));
-    TRY(fill_block(buffer, box, device, array, moved));
-    blocks.push_back(std::make_shared<Buffer>(std::move(buffer)));
-  }
-  if (counter) {
-    counter->copies += moved.copies;
-    counter->bytes += moved.bytes;
-  }
-  return Array(array.dtype(), array.shape(), to, std::move(blocks));
-}
-
 Result<BegunReshard> begin_reshard(const Array& array, const Sharding& to,
                                    CopyCounter& counter) {
+  CHECK(!to.devices.empty());
   struct Block {
     std::shared_ptr<Buffer> buffer;
     Box box;
@@ -373,6 +350,19 @@ Result<BegunReshard> begin_reshard(const Array& array, const Sharding& to,
     return Unit{};
   };
   return begun;
+}
+
+Result<Array> reshard(const Array& array, const Sharding& to,
+                      CopyCounter* counter) {
+  CopyCounter moved;
+  if (counter) moved.recorder = counter->recorder;
+  BegunReshard begun = TRY(begin_reshard(array, to, moved));
+  TRY(begun.fill());
+  if (counter) {
+    counter->copies += moved.copies;
+    counter->bytes += moved.bytes;
+  }
+  return std::move(begun.array);
 }
 
 Result<Array> copy_part(const Array& array, const Shape& start,

@@ -150,7 +150,7 @@ def golden_programs(_=None):
     by_golden = {}
     for turn, (golden, division) in enumerate(sliced(cases)):
         # MPI waits by asking: many of its processes on few processors take long.
-        with_mpi = OPTIONS.full or (division[1] <= 4 and RANDOM.random() < 0.25)
+        with_mpi = division[1] <= 4 and (division[2] <= 2 if OPTIONS.full else RANDOM.random() < 0.25)
         by_golden.setdefault(golden.name, (golden, []))[1].append((turn, division, with_mpi))
 
     def runs(golden, turns):

@@ -49,9 +49,19 @@ Members::Axis mapped_axis(BuiltinCall& call, const AxisInfo& axis,
 
 [[noreturn]] void bad_axis(Argument over, const Value& value) {
   BuiltinCall& call = over.call();
-  call.walk.fail(diagnostic(Code::bad_axis_argument, over.where(),
-                            call.builtin.name, type_name(value))
-                     .set_help("declare one: `axis dev = devices()`"));
+  // `ppermute(x, ((0, 1), (1, 0)))`
+  const bool members =
+      (value.array() || value.tuple() || value.is<IntValue>()) &&
+      std::ranges::any_of(call.builtin.parameters,
+                          [](const Parameter& p) { return p.name == "perm"; });
+  call.walk.fail(
+      diagnostic(Code::bad_axis_argument, over.where(), call.builtin.name,
+                 type_name(value))
+          .set_help(members
+                        ? fmt::format("`perm` is named where no axis stands "
+                                      "before it: `{}(x, perm=...)`",
+                                      call.builtin.name)
+                        : "declare one: `axis dev = devices()`"));
 }
 
 std::vector<Members::Axis> tuple_of_axes(Argument over,
@@ -82,17 +92,44 @@ std::vector<Members::Axis> tuple_of_axes(Argument over,
                      .set_help(std::move(help)));
 }
 
+/// `item` of an argument that says which members meet is something else. Of an
+/// array only its type is known.
+[[noreturn]] void not_members(Argument argument, const Value& item,
+                              std::string_view expected) {
+  bool array = item.array();
+  if (const TupleValue* tuple = item.tuple())
+    array = std::ranges::any_of(tuple->items, &Value::array);
+  try {
+    wrong_argument(argument, item, expected);
+  } catch (Failure& failure) {
+    if (array && failure.diagnostic.help.empty())
+      failure.diagnostic.set_help(fmt::format(
+          "an array's elements are known only when it runs; write "
+          "the members into the call, such as `{}`",
+          argument.name() == "groups" ? "groups=[[0, 1], [2, 3]]"
+                                      : "perm=[(i, i + 1) for i in range(3)]"));
+    throw;
+  }
+}
+
+/// A number of a member that is known.
+int64_t known_member(Argument argument, const IntValue& number) {
+  if (number.value.is_constant() && !number.value.overflowed())
+    return number.value.value();
+  argument.call().walk.fail(diagnostic(
+      Code::argument_not_known, argument.where(), describe_argument(argument)));
+}
+
 /// The members of one group.
 std::vector<int64_t> read_group(Argument groups, const Value& item) {
   const std::string_view expected = "a tuple of tuples of members";
   const TupleValue* tuple = item.tuple();
-  if (!tuple) wrong_argument(groups, item, expected);
+  if (!tuple) not_members(groups, item, expected);
   std::vector<int64_t> group;
   for (const Value& member : tuple->items) {
     const auto* number = member.get_if<IntValue>();
-    if (!number || !number->value.is_constant())
-      wrong_argument(groups, item, expected);
-    group.push_back(number->value.value());
+    if (!number) not_members(groups, item, expected);
+    group.push_back(known_member(groups, *number));
   }
   if (group.empty()) bad_groups(groups, "a group is empty", "leave it out");
   return group;
@@ -224,7 +261,7 @@ void read_groups(Argument groups, Members& members, GroupSizes sizes) {
   if (!groups.given()) return;
   const TupleValue* tuple = groups.value().tuple();
   if (!tuple || tuple->items.empty())
-    wrong_argument(groups, "a tuple of tuples of members");
+    not_members(groups, groups.value(), "a tuple of tuples of members");
   const ir::Dim size = members.size();
   const std::string help =
       "each member stands in one group, as in `groups=((0, 1), (2, 3))`";
@@ -273,7 +310,8 @@ void bad_permutation(BuiltinCall& call, Span where, std::string text,
 Pairs read_pairs(Argument perm, const Members& members) {
   BuiltinCall& call = perm.call();
   const TupleValue* written = perm.value().tuple();
-  if (!written) wrong_argument(perm, "a tuple of (source, destination) pairs");
+  if (!written)
+    not_members(perm, perm.value(), "a tuple of (source, destination) pairs");
   Pairs pairs;
   std::map<int64_t, std::string> sources, destinations;
   for (const Value& item : written->items) {
@@ -281,12 +319,12 @@ Pairs read_pairs(Argument perm, const Members& members) {
     if (const TupleValue* tuple = item.tuple()) {
       for (const Value& end : tuple->items) {
         const auto* number = end.get_if<IntValue>();
-        if (!number || !number->value.is_constant()) break;
-        pair.push_back(number->value.value());
+        if (!number) break;
+        pair.push_back(known_member(perm, *number));
       }
     }
     if (pair.size() != 2)
-      wrong_argument(perm, item, "a (source, destination) pair of `int`s");
+      not_members(perm, item, "a (source, destination) pair of `int`s");
     const Span where = perm.where();
     const std::string text = tuple_text(pair);
     check_position(call, members, where, "source", pair[0]);

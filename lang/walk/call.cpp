@@ -201,7 +201,7 @@ void Walker::def_stmt(const DefStmt& def, const Env& env) {
     Named named;
     if (const auto* call = as<Call>(decorator)) {
       const CallArgument callee = argument(*call->callee, env);
-      arguments(*call, env, positional, named);
+      arguments(*call, callee.value, env, positional, named);
       value = call_value(callee, std::move(positional), std::move(named),
                          decorator.span);
     } else {

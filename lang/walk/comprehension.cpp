@@ -281,6 +281,64 @@ Value Walker::generate(const Comprehension& e, size_t generator,
   return members(*e.element, over, member, where, e.span);
 }
 
+/// The turns of a comprehension over numbers that are known, each of which is
+/// an `int`. False if they are not known, when the program is checked, or are
+/// very many; the size of an axis is asked of the calls of a definition.
+bool Walker::add_known_turns(const Comprehension& e, size_t generator,
+                             const Env& env, std::vector<Value>& items) {
+  constexpr uint64_t most = 1 << 20;
+  if (generator == e.generators.size()) {
+    if (e.condition) {
+      const Condition c = condition(expr(*e.condition, env), e.condition->span);
+      if (!c.known) return false;
+      if (!*c.known) return true;
+    }
+    items.push_back(members_in_brackets(*e.element, env));
+    return items.size() < most;
+  }
+  const Generator& g = e.generators[generator];
+  const Value over = members_in_brackets(*g.iterable, env);
+  const auto turn = [&](const Value& value) {
+    poll(g.pattern.span);
+    const Env names = inner(env);
+    names->call = ++s_.last_call;  // what is around is not assigned
+    bind_pattern(g.pattern, value, names, false, g.pattern.span);
+    return add_known_turns(e, generator + 1, names, items);
+  };
+  if (const TupleValue* tuple = over.tuple())
+    return std::ranges::all_of(tuple->items, turn);
+  const auto* range = over.get_if<RangeValue>();
+  if (!range) return false;
+  for (const Value& part : *range->start_stop_step) {
+    const auto* number = part.get_if<IntValue>();
+    if (!number) return false;
+    if (!number->value.is_constant())
+      walk_.fail(diagnostic(Code::argument_not_known, g.iterable->span,
+                            "the range of this comprehension"));
+  }
+  const KnownRange known = host_range(*range, g.iterable->span);
+  if (known.turns() > most) return false;
+  for (uint64_t k = 0; k < known.turns(); ++k)
+    if (!turn(IntValue{static_cast<int64_t>(known.at(k))})) return false;
+  return true;
+}
+
+/// Of an argument that says which members meet: brackets hold what a tuple
+/// would, not the elements of an array, so `[(0, 1), (1, 0)]` are two pairs,
+/// and `[(i, i + 1) for i in range(3)]` three.
+Value Walker::members_in_brackets(const Expr& e, const Env& env) {
+  std::vector<Value> items;
+  if (const auto* array = as<Array>(e)) {
+    for (const ExprPtr& item : array->items)
+      items.push_back(members_in_brackets(*item, env));
+    return make_tuple(std::move(items));
+  }
+  const auto* turns = as<Comprehension>(e);
+  if (turns && add_known_turns(*turns, 0, env, items))
+    return make_tuple(std::move(items));
+  return expr(e, env);
+}
+
 Value Walker::comprehension(const Comprehension& e, const Env& env) {
   const Value result = generate(e, 0, env);
   for_each_leaf(result, [&](const Value& leaf) {

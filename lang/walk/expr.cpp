@@ -579,12 +579,34 @@ const Value* Walker::find_field(const Value& base, const Field& e) {
 
 // ---- calls -----------------------------------------------------------------
 
+namespace {
+/// The builtin that a value is, or null.
+const Builtin* builtin_of(const Value& callee) {
+  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  return builtin ? *builtin : nullptr;
+}
+}  // namespace
+
 void Walker::arguments(
-    const Call& e, const Env& env, std::vector<CallArgument>& positional,
+    const Call& e, const Value& callee, const Env& env,
+    std::vector<CallArgument>& positional,
     std::vector<std::pair<std::string, CallArgument>>& named) {
+  const Builtin* builtin = builtin_of(callee);
   for (const ArgumentExpr& a : e.arguments) {
     if (a.name && a.name->text == "over") forbid_undeclared_axis(*a.value, env);
-    CallArgument value = argument(*a.value, env);
+    std::string_view name;
+    if (builtin && a.name)
+      name = a.name->text;
+    else if (builtin && positional.size() < builtin->parameters.size())
+      name = builtin->parameters[positional.size()].name;
+    // Collectives alone have parameters of these names.
+    const bool of_members = name == "perm" || name == "groups";
+    CallArgument value =
+        of_members
+            ? CallArgument{members_in_brackets(*a.value, env), a.value->span}
+            : argument(*a.value, env);
     if (a.name)
       named.emplace_back(a.name->text, std::move(value));
     else
@@ -597,11 +619,9 @@ namespace {
 /// `before` of them stand before the call's own.
 const Expr* axis_argument_of(const Value& callee, const Call& e,
                              size_t before) {
-  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
-  const auto* builtin =
-      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  const Builtin* builtin = builtin_of(callee);
   if (!builtin) return nullptr;
-  const std::span<const Parameter> parameters = (*builtin)->parameters;
+  const std::span<const Parameter> parameters = builtin->parameters;
   for (size_t i = 0; i < e.arguments.size() && before + i < parameters.size();
        ++i) {
     if (parameters[before + i].name != "over") continue;
@@ -638,7 +658,7 @@ Value Walker::call_expr(const Call& e, const Env& env) {
   forbid_call_of(callee.value, *e.callee, env);
   if (const Expr* axis = axis_argument_of(callee.value, e, positional.size()))
     forbid_undeclared_axis(*axis, env);
-  arguments(e, env, positional, named);
+  arguments(e, callee.value, env, positional, named);
   return call_value(callee, std::move(positional), std::move(named), e.span);
 }
 

@@ -472,7 +472,7 @@ class Walker {
   // ---- expr.cpp
   Value as_type(Value value);
   CallArgument argument(const Expr& e, const Env& env);
-  void arguments(const Call& e, const Env& env,
+  void arguments(const Call& e, const Value& callee, const Env& env,
                  std::vector<CallArgument>& positional, Named& named);
   Value walk_expr(const Expr& e, const Env& env);
   CallArgument operand(const Expr& e, const Env& env);
@@ -628,6 +628,9 @@ class Walker {
   KnownRange host_range(const RangeValue& range, Span where);
   Value comprehension(const Comprehension& e, const Env& env);
   Value generate(const Comprehension& e, size_t generator, const Env& env);
+  Value members_in_brackets(const Expr& e, const Env& env);
+  bool add_known_turns(const Comprehension& e, size_t generator, const Env& env,
+                       std::vector<Value>& items);
   /// What stands for one member: of a row or a number.
   using Member = std::function<Value(const Value&)>;
   Value columns_of(const Value& over, const ir::Dim& count, Span where);
