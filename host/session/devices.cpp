@@ -219,6 +219,9 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
       options.driver = std::move(*found);
     }
     options.configuration = fmt::format("devices = {}", request.count);
+    if (!request.report_leaks &&
+        environment("SIMCUDA").find("leaks") == std::string::npos)
+      options.configuration += "; leaks = off";
   }
   options.cache = std::move(cache);
   options.cubins = ready_cubins(request.kind);
