@@ -549,6 +549,7 @@ Result<InspectOptions> inspect_options(const CommandOptions& options) {
 }  // namespace
 
 void write_output(std::string_view text) {
+  const WokenByInterrupts woken;
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

@@ -100,6 +100,7 @@ Repl::Repl(ReplOptions options)
 // ---- text out --------------------------------------------------------------
 
 void Repl::say(std::string_view text) {
+  const WokenByInterrupts woken;
   if (progress_) progress_->hide();
   if (terminal_) {
     terminal_->write(text);

@@ -15,6 +15,18 @@ void hear_all_interrupts();
 /// The flag is not set any more.
 void forget_interrupt();
 
+/// While one lives, Ctrl-C also wakes the calling thread, which writes to a
+/// terminal and hears no signals otherwise: on Linux, Ctrl-C drops what waits
+/// in a pseudo-terminal, and no one wakes who waited for room in it. For one
+/// thread at a time; after hear_interrupts or hear_all_interrupts.
+class WokenByInterrupts {
+ public:
+  WokenByInterrupts();
+  ~WokenByInterrupts();
+  WokenByInterrupts(const WokenByInterrupts&) = delete;
+  WokenByInterrupts& operator=(const WokenByInterrupts&) = delete;
+};
+
 /// From now on each Ctrl-C ends the process: there is nothing left to stop.
 void end_at_interrupts();
 

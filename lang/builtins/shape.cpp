@@ -271,6 +271,11 @@ Value builtin_stack(CallOf<"stack">& call) {
 
 namespace {
 
+/// Whether an array may be a key of random numbers.
+bool is_of_keys(const ir::Type& type) {
+  return type == ir::Type{DType::U32, {ir::Dim(2)}};
+}
+
 /// The bounds at which an axis is cut: what was asked for as a number of equal
 /// parts, or the positions themselves, as NumPy's slices have them.
 std::vector<ir::Dim> cuts(Argument parts, const ir::Type& type, int axis) {
@@ -294,8 +299,12 @@ std::vector<ir::Dim> cuts(Argument parts, const ir::Type& type, int axis) {
   if (!part)
     walk.fail(diagnostic(Code::no_equal_parts, parts.where(), axis,
                          type.to_string(), size.to_string(), count)
-                  .set_help("positions cut anywhere: `split(x, (2, "
-                            "5))` gives x[:2], x[2:5] and x[5:]"));
+                  .set_help(is_of_keys(type)
+                                ? fmt::format("keys are made of a key by "
+                                              "`split_key(key, {})`",
+                                              count)
+                                : "positions cut anywhere: `split(x, (2, "
+                                  "5))` gives x[:2], x[2:5] and x[5:]"));
   constexpr int64_t most = 10'000;
   if (count > most)
     walk.fail(diagnostic(Code::too_long, parts.where(), "the tuple of parts",
@@ -335,10 +344,9 @@ Value builtin_split(CallOf<"split">& call) {
     call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "split", "axis"));
   if (const ArrayCell* array = entry.value().array()) {
-    const ir::Type key = {DType::U32, {ir::Dim(2)}};
     call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "split", "parts")
-            .set_help(array->type == key
+            .set_help(is_of_keys(array->type)
                           ? "keys are made of a key by `split_key(key, 2)`"
                           : "`split(x, 3)` cuts axis 0 into 3 equal parts"));
   }

@@ -129,15 +129,16 @@ DocPtr Formatter::pattern(const Pattern& p) {
     case Pattern::Kind::wildcard: return leaf(p.span.begin, "_");
     case Pattern::Kind::tuple: break;
   }
-  Parts parts(p.span.begin + 1);
+  const uint32_t begin = p.bare ? p.span.begin : p.span.begin + 1;
+  const uint32_t close = p.bare ? p.span.end : p.span.end - 1;
+  Parts parts(begin);
   for (const Pattern& item : p.items) {
     before_part(parts, item.span.begin);
     DocPtr doc = pattern(item);
     const bool comma = &item != &p.items.back() || p.items.size() == 1;
     add_part(parts, std::move(doc), comma, item.span.end);
   }
-  return close_list(std::move(parts), "(", ")", p.span.end - 1,
-                    line_ends_after(p.span.begin + 1));
+  return close_list(std::move(parts), "(", ")", close, line_ends_after(begin));
 }
 
 DocPtr Formatter::type_params(const std::vector<TypeParam>& params,

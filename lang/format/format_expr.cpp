@@ -59,8 +59,10 @@ DocPtr Formatter::bare(const Expr& e) {
       return leaf(begin, "?" + as<UnknownSize>(e)->name.text);
     case ExprKind::Rest: return leaf(begin, "...");
     case ExprKind::Tuple: {
-      const auto& items = as<Tuple>(e)->items;
-      return list(items, "(", ")", begin + 1, close, items.size() == 1);
+      const auto& tuple = *as<Tuple>(e);
+      if (tuple.bare) return list(tuple.items, "(", ")", begin, e.inner.end);
+      return list(tuple.items, "(", ")", begin + 1, close,
+                  tuple.items.size() == 1);
     }
     case ExprKind::Record: return record(*as<Record>(e));
     case ExprKind::RecordType: return record_type(*as<RecordType>(e));

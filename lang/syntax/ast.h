@@ -108,6 +108,7 @@ struct Pattern {
   Kind kind = Kind::name;
   Name name;                   ///< of a name
   std::vector<Pattern> items;  ///< of a tuple
+  bool bare = false;           ///< a tuple without parentheses: `for i, x in`
   Span span;
 };
 
@@ -200,6 +201,7 @@ struct Rest final : ExprBase<ExprKind::Rest> {};
 
 struct Tuple final : ExprBase<ExprKind::Tuple> {
   std::vector<ExprPtr> items;
+  bool bare = false;  ///< without parentheses: `a, b = b, a`
 };
 /// `(w = a, b = c)`; every argument has a name.
 struct Record final : ExprBase<ExprKind::Record> {

@@ -202,9 +202,7 @@ std::string Parser::habit_help() {
         tokens_[statement_start_ - 1].kind == TokenKind::LeftBrace;
     if (braces)
       return "`{ }` holds statements; an array is `[1, 2]`, a tuple `(1, 2)`";
-    return first ? "put several names in parentheses: `(a, b) = ...`, or `let "
-                   "(a, b) = ...` for new ones"
-                 : "a tuple stands in parentheses: `(a, b)`";
+    return "a tuple stands in parentheses: `(a, b)`";
   }
   if (!token().line_start && starts_operand(token().kind))
     return juxtaposed_help(before);

@@ -127,7 +127,13 @@ class Parser {
   std::string documentation_before(uint32_t offset) const;
   bool type_params(std::vector<TypeParam>* out);
   bool pattern(Pattern* out);
+  /// A pattern whose names differ; several are a tuple, `for i, x in ...`.
   bool binding(Pattern* out);
+  /// `first` and what follows it after commas, `a, b = b, a`: a tuple, or
+  /// `first` itself.
+  ExprPtr several(ExprPtr first, uint32_t begin);
+  /// Whether the statement from here on has a `=`, so that commas join targets.
+  bool targets_follow() const;
   bool at_top_level(std::string_view what);
   bool name(Name* out);
   ExprPtr block();

@@ -233,7 +233,7 @@ ExprPtr Parser::comprehension(ExprPtr element, const Token& opener) {
   node->element = std::move(element);
   do {
     Generator& generator = node->generators.emplace_back();
-    if (!pattern(&generator.pattern)) return nullptr;
+    if (!binding(&generator.pattern)) return nullptr;
     if (!expect(TokenKind::In)) return nullptr;
     generator.iterable = expression();
     if (!generator.iterable) return nullptr;

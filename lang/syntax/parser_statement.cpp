@@ -175,14 +175,58 @@ bool Parser::pattern(Pattern* out) {
 }
 
 bool Parser::binding(Pattern* out) {
+  const uint32_t begin = token().begin;
   if (!pattern(out)) return false;
+  if (at(TokenKind::Comma)) {
+    Pattern all;
+    all.kind = Pattern::Kind::tuple;
+    all.bare = true;
+    all.items.push_back(std::move(*out));
+    while (eat(TokenKind::Comma))
+      if (!pattern(&all.items.emplace_back())) return false;
+    all.span = span_from(begin);
+    *out = std::move(all);
+  }
   std::vector<Name> names;
   collect_names(*out, &names);
-  if (duplicate(names, "pattern")) return false;
-  if (!at(TokenKind::Comma)) return true;
-  if (Diagnostic* mistake =
-          report(Code::unexpected_token, here(), "one pattern", found())) {
-    mistake->set_help("put several names in parentheses: `(a, b)`");
+  return !duplicate(names, "pattern");
+}
+
+ExprPtr Parser::several(ExprPtr first, uint32_t begin) {
+  if (!at(TokenKind::Comma)) return first;
+  auto tuple = std::make_unique<Tuple>();
+  tuple->bare = true;
+  tuple->items.push_back(std::move(first));
+  while (eat(TokenKind::Comma)) {
+    ExprPtr item = expression();
+    if (!item) return nullptr;
+    tuple->items.push_back(std::move(item));
+  }
+  return finish(std::move(tuple), begin);
+}
+
+bool Parser::targets_follow() const {
+  int open = 0;
+  for (size_t at = index_; at < tokens_.size(); ++at) {
+    switch (tokens_[at].kind) {
+      case TokenKind::LeftParen:
+      case TokenKind::LeftBracket: ++open; break;
+      case TokenKind::RightParen:
+      case TokenKind::RightBracket:
+        if (--open < 0) return false;
+        break;
+      case TokenKind::Assign:
+      case TokenKind::CompoundAssign:
+        if (open == 0) return true;
+        break;
+      case TokenKind::LeftBrace:
+      case TokenKind::RightBrace:
+      case TokenKind::Semicolon:
+      case TokenKind::Newline:
+      case TokenKind::EndOfPart:
+      case TokenKind::EndOfFile: return false;
+      default: break;
+    }
   }
   return false;
 }
@@ -222,7 +266,10 @@ StmtPtr Parser::let_statement() {
   }
   if (!at(TokenKind::Assign)) return no_value(*node);
   advance();
+  const uint32_t value = token().begin;
   node->value = expression();
+  if (node->value && node->pattern.kind == Pattern::Kind::tuple)
+    node->value = several(std::move(node->value), value);
   if (!node->value) return nullptr;
   return finish(std::move(node), begin);
 }
@@ -444,14 +491,10 @@ StmtPtr Parser::jump_statement() {
   advance();
   const bool ends = at_statement_end() || at(TokenKind::RightBrace);
   if (node->jump == Jump::give && !ends) {
+    const uint32_t value = token().begin;
     node->value = expression();
+    if (node->value) node->value = several(std::move(node->value), value);
     if (!node->value) return nullptr;
-    if (at(TokenKind::Comma)) {
-      if (Diagnostic* mistake = report(Code::unexpected_token, here(),
-                                       "the end of the statement", found()))
-        mistake->set_help("several values are a tuple: `return (a, b)`");
-      return nullptr;
-    }
   }
   return finish(std::move(node), begin);
 }
@@ -459,6 +502,8 @@ StmtPtr Parser::jump_statement() {
 StmtPtr Parser::expression_statement() {
   const uint32_t begin = token().begin;
   ExprPtr expr = expression();
+  if (expr && at(TokenKind::Comma) && targets_follow())
+    expr = several(std::move(expr), begin);
   if (!expr) return nullptr;
   if (at(TokenKind::Assign) || at(TokenKind::CompoundAssign))
     return assignment(std::move(expr), begin);
@@ -505,7 +550,10 @@ StmtPtr Parser::assignment(ExprPtr target, uint32_t begin) {
   for (const BinaryRule& rule : binary_rules)
     if (spelling(rule.op) == op) node->op = rule.op;
   advance();
+  const uint32_t value = token().begin;
   node->value = expression();
+  if (node->value && node->target->kind == ExprKind::Tuple)
+    node->value = several(std::move(node->value), value);
   if (!node->value) return nullptr;
   return finish(std::move(node), begin);
 }

@@ -59,6 +59,14 @@ TEST_CASE("spaces") {
   becomes("let ((a)) = b", "let ((a,),) = b\n");
 }
 
+TEST_CASE("tuples get their parentheses") {
+  becomes("for i, x in xs { a, b = b, a }  # a swap",
+          "for (i, x) in xs { (a, b) = (b, a) }  # a swap\n");
+  becomes("let a, (b, c) = f(x)", "let (a, (b, c)) = f(x)\n");
+  becomes("def f(x) { return x, [y for x, y in x] }",
+          "def f(x) { return (x, [y for (x, y) in x]) }\n");
+}
+
 TEST_CASE("text of literals is kept, a point gets its zero") {
   stays("let x = 0x1F + 1_000 + 1e-3f64 + \"a {b+c:.2f} \\n\"\n");
   becomes("1.", "1.0\n");

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
+#include <utility>
+
+#include "lang/syntax/dump.h"
 #include "tests/unit/lang/parse_helpers.h"
 
 using namespace unisono::lang;
@@ -132,6 +136,40 @@ TEST_CASE("every statement") {
   CHECK(status("type = 3\naxis = type\ntest(axis)\ntype") == "complete");
   CHECK(status("if a { 1 } else if b { 2 } else { 3 }") == "complete");
   CHECK(status("f(fn(x) => {\n  let y = x\n  y\n},\n 2)") == "complete");
+}
+
+TEST_CASE("several names and values need no parentheses") {
+  // The same tree, but for its places.
+  const auto tree = [](const std::string& text) {
+    const Parsed parsed(text);
+    if (!parsed.result.ok) return parsed.codes();
+    std::string out;
+    std::istringstream lines(dump_ast(parsed.program()));
+    for (std::string line; std::getline(lines, line);)
+      out += line.substr(0, line.find(" @")) + "\n";
+    return out;
+  };
+  const std::pair<const char*, const char*> same[] = {
+      {"let a, b = f(x)", "let (a, b) = f(x)"},
+      {"var (a, b), _ = (1, 2), 3", "var ((a, b), _) = ((1, 2), 3)"},
+      {"a, x[i, 0] = x[i, 0], a", "(a, x[i, 0]) = (x[i, 0], a)"},
+      {"_, a = f(x, y=1)", "(_, a) = f(x, y=1)"},
+      {"for i, x in enumerate(xs) { }", "for (i, x) in enumerate(xs) { }"},
+      {"[a * b for a, b in z]", "[a * b for (a, b) in z]"},
+      {"[a * b for a, b in y, c in z]", "[a * b for (a, b) in y, c in z]"},
+      {"def f(x) { return x, 1 }", "def f(x) { return (x, 1) }"}};
+  for (const auto& [bare, full] : same) {
+    CAPTURE(bare);
+    CHECK(tree(bare) == tree(full));
+    CHECK_FALSE(tree(full).starts_with("U0"));
+  }
+  CHECK(tree("a, b") == "U0103");
+  CHECK(tree("let t = 1, 2") == "U0103");
+  CHECK(tree("t = 1, 2") == "U0103");
+  CHECK(tree("a, b += 1, 2") == "U0123");
+  CHECK(tree("let a, = t") == "U0101");
+  CHECK(tree("let a, a = t") == "U0132");
+  CHECK(tree("fn(a) => a, 2") == "U0103");
 }
 
 TEST_CASE("a line end ends a statement, but not after an operator") {
