@@ -22,8 +22,8 @@ namespace {
 
 std::optional<int> number_in(std::string_view text) {
   int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, number);
   if (text.empty() || problem != std::errc() || stop != end || number < 0)
     return std::nullopt;
   return number;
@@ -139,8 +139,8 @@ Result<DeviceRequest> parse_devices(std::string_view text) {
 
 Status parse_memory_limit(std::string_view text, DeviceRequest& request) {
   double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [unit, problem] = std::from_chars(text.data(), end, number);
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [unit, problem] = std::from_chars(begin, end, number);
   const std::string_view rest(unit, static_cast<size_t>(end - unit));
   constexpr std::string_view units = "KMGT";
   const size_t which = rest.empty() ? units.npos : units.find(rest[0]);
