@@ -15,9 +15,11 @@ Engine::Engine(const UnisonoEngineOptions& options)
     refuse("an engine has 0 to 1024 workers, and 0 is one per processor");
   if (options.device_bytes < 0) refuse("`device_bytes` is negative");
   pool_ = std::make_shared<Pool>(options.workers);
-  const auto request =
+  auto request =
       host::parse_devices(options.devices ? options.devices : "cpu:1");
   if (!request) refuse(request.error().message);
+  // A program around this library may end with all that it has: Python does.
+  request->report_leaks = false;
   cpu_devices_ = request->count;
   const auto cache =
       host::open_kernel_cache(options.cache_folder ? options.cache_folder : "");

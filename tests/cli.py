@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+import nvidia
 import sanitizers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -632,9 +633,8 @@ def tools(folder):
     text = ("def one(x: f32[4096, 512]) -> f32[512] = sum(tanh(x) % 0.5, axis=0)\n"
             "def two(x: f32[4096], i: i32[100]) -> f32[100] = sort(cumsum(x))[i]\n"
             "print(jit(fn(x) => x @ x)(ones(f64[64, 64])))\n")
-    ptxas = os.environ.get("PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
     readers = {"llvm": ["llc-19", "-filetype=null"], "nvvm": ["opt-19", "-passes=verify", "-disable-output"],
-               "ptx": [ptxas, "-arch=sm_80", "-o", "/dev/null"], "asm": ["clang-19", "-c", "-o", "/dev/null"]}
+               "ptx": [nvidia.tool("ptxas") or "ptxas", "-arch=sm_80", "-o", "/dev/null"], "asm": ["clang-19", "-c", "-o", "/dev/null"]}
     endings = {"llvm": "ll", "nvvm": "ll", "ptx": "ptx", "asm": "s"}
     for stage, reader in readers.items():
         if not shutil.which(reader[0]):

@@ -271,7 +271,21 @@ for (i, b) in enumerate(batches(x, {part // 8})) {{ print(i, sum(i64(b[:, 1] - b
         done = run(folder, 'let x = load("more.npy")\nprint(x[0])\nprint(sum(x))\n', *limit)
         check(done.returncode == 1 and done.stdout == "[0 1]\n" and "out of memory" in done.stderr and ":3:" in done.stderr,
               f"more than there is memory, {devices}: {done.returncode} {done.stdout} {done.stderr}")
+        check("in a file still: parts of it are read by" in done.stderr, f"what to do instead, {devices}: {done.stderr}")
         printed(folder, 'print(sum(i64(load("more.npy"))))\n', f"{sum(sums)}\n", "--devices", devices)
+        # So do arrays of an archive, if it is not packed.
+        save = f"save('two.npz', (a=(x=reshape(arange({count}), ({count // 2}, 2)), small=arange(3)), b=arange(5) * 2))\n".replace("'", '"')
+        printed(folder, save, "", "--devices", devices)
+        of_archive = f"""
+let t = load("two.npz")
+print(shape(t.a.x), t.a.x[5], t.a.x[{count // 2 - 1}, 1], t.a.small, t.b)
+let double = jit(fn(x) => 2 * x)
+print(double(t.a.x[2:4])[1], sum(i64(t.a.x[::{count // 8}])))
+"""
+        printed(folder, of_archive, f"({count // 2}, 2) [10 11] {count - 1} [0 1 2] [0 2 4 6 8]\n[12 14] {count * 3 + 4}\n", *limit)
+        done = run(folder, 'let double = jit(fn(x) => 2 * x)\nlet t = load("two.npz")\nlet y = double(t.a.x)\n', *limit)
+        check(done.returncode == 1 and "out of memory" in done.stderr and "in a file still" in done.stderr and ":3:" in done.stderr,
+              f"an archive's array is given whole, {devices}: {done.returncode} {done.stdout} {done.stderr}")
 
 
 # ---- a training that is killed ---------------------------------------------

@@ -8,12 +8,12 @@ usage: tests/gpu_tools.py UNISONO
 import os
 import pathlib
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
+import nvidia
 import sanitizers
 
 UNISONO = pathlib.Path(sys.argv[1]).resolve()
@@ -86,11 +86,6 @@ def lines_of(text):
     return {(files[f], int(line)) for f, line in re.findall(r"^\s*\.loc\s+(\d+) (\d+) \d+", text, re.M)}
 
 
-def tool(name, variable):
-    found = os.environ.get(variable) or shutil.which(name)
-    return found if found and shutil.which(found) else None
-
-
 def check_lines():
     with tempfile.TemporaryDirectory() as folder:
         plain, named = pathlib.Path(folder) / "plain", pathlib.Path(folder) / "named"
@@ -104,7 +99,9 @@ def check_lines():
         own = {line for file, line in lines if file.endswith("/train.uni")}
         assert {3, 4, 9} <= own, lines
         assert all(pathlib.Path(file).is_absolute() or file.startswith("<stdlib>") for file, _ in lines), lines
-        ptxas, nvdisasm = tool("ptxas", "PTXAS"), tool("nvdisasm", "NVDISASM")
+        ptxas, nvdisasm = map(nvidia.tool, ("ptxas", "nvdisasm"))
+        if not ptxas or not nvdisasm:
+            print("lines of machine code were not looked at: no ptxas or no nvdisasm here (tests/nvidia.py brings them)")
         for text in texts if ptxas else ():
             source, cubin = pathlib.Path(folder) / "kernels.ptx", pathlib.Path(folder) / "kernels.cubin"
             source.write_text(text.rstrip("\0"))

@@ -19,15 +19,15 @@ import concurrent.futures
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import nvidia
 import sanitizers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PTXAS = os.environ.get("PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+PTXAS = nvidia.tool("ptxas")
 TARGETS = ("sm_75", "sm_80", "sm_90")
 FOLDERS = ("tests/programs", "examples")
 
@@ -104,9 +104,8 @@ def report(unisono, bench):
 
 def main():
     unisono = str(pathlib.Path(sys.argv[1]).resolve())
-    if not os.path.exists(PTXAS):
-        print("ptxas is not installed: nothing was assembled")
-        return 0
+    if not PTXAS:
+        nvidia.skip("no ptxas here, so nothing was assembled (tests/nvidia.py brings it)")
     if sys.argv[2:3] == ["--registers"]:
         return report(unisono, sys.argv[3] if len(sys.argv) > 3 else str(pathlib.Path(unisono).with_name("bench_gpu")))
     everything = sys.argv[2:3] == ["--all"]

@@ -455,6 +455,17 @@ class Package(unittest.TestCase):
                       "print(s.run('f(f64([1, 2]))').tolist(), 'numpy' in [m for m in sys.modules if sys.modules[m]])")
         self.assertEqual((done.stdout, done.stderr), ("[2.0, 4.0] False\n", ""))
 
+    def test_simulated_devices(self):
+        """At the end of Python nothing is given back, of which a simulated GPU says nothing unless it is asked."""
+        text = ("import unisono\nfirst = unisono.Session('sim:2')\nkept = first.run('sum(arange(10))')\nprint(kept)\n"
+                "try:\n    unisono.Session('sim:3')\nexcept unisono.DeviceError as error:\n    print(error)\n"
+                "del first, kept\nprint(unisono.Engine('sim:3').device_count)\nlast = unisono.Session('sim:1')\nlast.run('let x = ones(8)')\n")
+        done = python(text, SIMCUDA="")
+        self.assertEqual(done.stderr, "")
+        self.assertRegex(done.stdout, r"^unisono.Array\(45, i32\)\nerror\[U0506\]: this process uses other simulated GPUs, "
+                         r"which have to be closed before there are those of `devices = 3`\n3\n$")
+        self.assertIn("simcuda: leak: ", python(text, SIMCUDA="leaks=report").stderr)
+
     def test_examples(self):
         for path in sorted((ROOT / "examples/python").glob("*.py")):
             if numpy or "numpy" not in path.read_text():

@@ -8,8 +8,8 @@ usage: tests/sass.py UNISONO [--explain] [ROW ...]
 Each row is a small program. `unisono inspect` says what its kernels go over and
 gives their PTX for sm_90, ptxas assembles it, nvdisasm takes it apart. A row
 fails if its estimate falls below what ROWS notes for it, or if it spills more
-than is noted. PTXAS and NVDISASM name other tools than those that are found;
-without them nothing is done. --explain shows kernels one by one.
+than is noted. PTXAS and NVDISASM name other tools than those that are found; without
+them it is skipped. --explain shows kernels one by one.
 
 The model, of an H200: 132 multiprocessors at 1.75 GHz, 4.8 TB/s of memory, of
 which an access takes 0.8 us to come back. A kernel takes as long as the slowest
@@ -74,13 +74,13 @@ shorter one counts.
 import argparse
 import collections
 import math
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import nvidia
 
 MULTIPROCESSORS, CLOCK, MEMORY, COPY, CACHE, LATENCY, BETWEEN = 132, 1.75e9, 4.8e12, 4.3e12, 5.5e12, 0.8e-6, 1.5e-6
 THREADS, RESIDENT, RUN = 256, 2048, 64
@@ -137,7 +137,7 @@ ROWS = [
     Row("max", 0.93, 0.96, 4, f"x=f32[{N}]", "def f(x) = max(x)"),
     Row("mean and variance", 0.93, 0.93, 4, f"x=f32[{N}]", "def f(x) = (mean(x), var(x))"),
     Row("argmax", 0.93, 0.94, 4, f"x=f32[{N}]", "def f(x) = argmax(x)"),
-    Row("sum of thin columns", 0.93, 0.89, 4, f"x=f32[{N >> 3}, 8]", "def f(x) = sum(x, axis=0)"),
+    Row("sum of thin columns", 0.93, 0.94, 4, f"x=f32[{N >> 3}, 8]", "def f(x) = sum(x, axis=0)"),
     Row("softmax", 0.9, 0.95, 8, "x=f32[32768, 8192]", SOFTMAX),
     Row("softmax, bf16", 0.9, 0.70, 4, "x=bf16[32768, 8192]", SOFTMAX),
     Row("softmax, short rows", 0.9, 0.95, 8, "x=f32[262144, 1024]", SOFTMAX),
@@ -164,26 +164,20 @@ PRODUCTS = [
 TILES, AT_BARRIER = 8e12, 60  # bytes in a second, cycles
 
 
-Sort = collections.namedtuple("Sort", "name goal noted element passes kernels")
+Sort = collections.namedtuple("Sort", "name goal noted element passes kernels spills", defaults=(0,))
 Pass = collections.namedtuple("Pass", "name times each read written")
 # name, goal (what the quickest radix sort that is published reaches of that), what the estimate must not fall below; bytes of an
-# element; of each kernel: how often it is played, elements of a thread in a turn of it, and bytes that it reads and writes for an element.
+# element; of each kernel: how often it is played, elements of a thread in a turn of it, and bytes that it reads and writes for an element;
+# bytes that may be spilled: 18 words of a thread, which has 24 elements, in the first pass of an argsort.
 # A tile of 6,144 tells 256 numbers of 4 bytes, and clears as many, which are 0.33 bytes for an element; those of some eight others are
 # read, and come from the second-level cache.
 SORTS = [
     Sort("sort, f32", 0.68, 0.69, 4, 4, [
         Pass("radix_clear_32", 1, 24, 0, 0.17), Pass("radix_totals_32", 1, 24, 4, 0), Pass("sort_move_32", 4, 24, 4, 4.33)]),
-    Sort("argsort, f32", 0.68, 0.86, 8, 4, [
-        Pass("radix_clear_32", 1, 24, 0, 0.17), Pass("radix_totals_32", 1, 24, 4, 0), Pass("argsort_move_32", 4, 24, 8, 8.33)]),
+    Sort("argsort, f32", 0.68, 0.89, 8, 4, [
+        Pass("radix_clear_32", 1, 24, 0, 0.17), Pass("radix_totals_32", 1, 24, 4, 0), Pass("argsort_first_32", 1, 24, 4, 8.33),
+        Pass("argsort_move_32", 3, 24, 8, 8.33)], 72),
 ]
-
-
-def tool(variable, name):
-    """The path of one of NVIDIA's tools, or None; the registries' packages have them in nvidia/cu13/bin."""
-    found = [os.environ.get(variable), shutil.which(name), f"/usr/local/cuda/bin/{name}"]
-    for folder in sys.path:
-        found += sorted(map(str, pathlib.Path(folder or ".").glob(f"nvidia/*/bin/{name}")))
-    return next((path for path in found if path and os.access(path, os.X_OK)), None)
 
 
 # ---- what kernels go over, from `inspect --emit=kernels` ----------------------
@@ -603,10 +597,9 @@ def main():
     parser.add_argument("--explain", action="store_true")
     parser.add_argument("rows", nargs="*")
     arguments = parser.parse_intermixed_args()
-    ptxas, nvdisasm = tool("PTXAS", "ptxas"), tool("NVDISASM", "nvdisasm")
-    if not ptxas or not nvdisasm:
-        print("ptxas or nvdisasm is not installed: no machine code was counted")
-        return 0
+    ptxas, nvdisasm = map(nvidia.tool, ("ptxas", "nvdisasm"))
+    if missing := [name for name, path in (("ptxas", ptxas), ("nvdisasm", nvdisasm)) if not path]:
+        nvidia.skip(f"no {' and no '.join(missing)} here, so no machine code was counted (tests/nvidia.py brings them)")
     unisono = str(pathlib.Path(arguments.unisono).resolve())
     wanted = [row for row in ROWS if not arguments.rows or any(part in row.name for part in arguments.rows)]
     problems = []
@@ -639,7 +632,7 @@ def main():
               f"{registers:>9} {spills:>6}  {', '.join(shown)}")
         if share < row.noted - 0.005:
             problems.append(f"{row.name}: an estimated {share:.2f} of a radix sort, where {row.noted:.2f} is noted")
-        if spills:
+        if spills > row.spills:
             problems.append(f"{row.name}: {spills} bytes are spilled")
     products = [row for row in PRODUCTS if not arguments.rows or any(part in row.name for part in arguments.rows)]
     if products:

@@ -22,8 +22,8 @@ namespace {
 
 std::optional<int> number_in(std::string_view text) {
   int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, number);
   if (text.empty() || problem != std::errc() || stop != end || number < 0)
     return std::nullopt;
   return number;
@@ -139,8 +139,8 @@ Result<DeviceRequest> parse_devices(std::string_view text) {
 
 Status parse_memory_limit(std::string_view text, DeviceRequest& request) {
   double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [unit, problem] = std::from_chars(text.data(), end, number);
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [unit, problem] = std::from_chars(begin, end, number);
   const std::string_view rest(unit, static_cast<size_t>(end - unit));
   constexpr std::string_view units = "KMGT";
   const size_t which = rest.empty() ? units.npos : units.find(rest[0]);
@@ -219,6 +219,9 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
       options.driver = std::move(*found);
     }
     options.configuration = fmt::format("devices = {}", request.count);
+    if (!request.report_leaks &&
+        environment("SIMCUDA").find("leaks") == std::string::npos)
+      options.configuration += "; leaks = off";
   }
   options.cache = std::move(cache);
   options.cubins = ready_cubins(request.kind);

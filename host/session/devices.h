@@ -23,6 +23,9 @@ struct DeviceRequest {
   int64_t memory_limit = 0;
   double memory_share = 0;
   bool cublas = true;  // large products by cuBLASLt, where it is there
+  /// Whether simulated GPUs tell at the process's end what was not given back,
+  /// unless $SIMCUDA decides it.
+  bool report_leaks = true;
 };
 inline constexpr int max_devices = 64;
 

@@ -24,6 +24,7 @@ inline constexpr Machine grid_machine{
     .runs = {1 << 16, 4 * reduce_run, 1 << 16},
     .members = {64, 8 * grid_threads},
     .members_leaf = grid_threads,
+    .enough_runs = 1 << 20,
     .recomputed_flops = 64,
     .few_flops_again = 64,
     .counts_turns = true,

@@ -32,6 +32,9 @@ struct Machine {
   TwoStages chains = {1 << 16, 2 * dot_chain};
   /// Leaves of a members tree that the first of its two stages combines.
   int64_t members_leaf = reduce_run;
+  /// Of runs, the first stage combines several of a column as long as that many
+  /// results are left; 0: it does not.
+  int64_t enough_runs = 0;
 
   /// What a later loop over the same row computes again, in flops of an
   /// element: at most so many in all, and up to so many of one value rather

@@ -31,12 +31,29 @@ struct Chunks {
   int64_t count;       // chunks in all
 };
 
-/// Elements that are one leaf of the members tree.
-int64_t leaf_size(CombineOrder order, const Machine& machine) {
-  switch (order) {
+/// Of several runs, more of a thread's time goes by in the order of their tree.
+constexpr int64_t most_runs = 16;
+
+/// Runs, a power of 2 of them, so that they are a subtree of the members tree;
+/// cut from an axis of that extent, by itself or behind `others`.
+int64_t runs_of(const Nest& nest, int64_t extent, bool others,
+                const Machine& machine) {
+  int64_t size = reduce_run;
+  if (machine.enough_runs == 0) return size;
+  while (size < most_runs * reduce_run &&
+         nest.points() / (2 * size) >= machine.enough_runs &&
+         2 * size <= extent && (!others || extent % (2 * size) == 0))
+    size *= 2;
+  return size;
+}
+
+/// Elements that are one leaf of the second stage's members tree.
+int64_t leaf_size(const Nest& nest, int64_t extent, bool others,
+                  const Machine& machine) {
+  switch (nest.reductions[0].order) {
     case CombineOrder::lanes: return reduce_chunk;
     case CombineOrder::chain: return dot_chain;
-    case CombineOrder::runs: return reduce_run;
+    case CombineOrder::runs: return runs_of(nest, extent, others, machine);
     case CombineOrder::members: return machine.members_leaf;  // a power of 2
   }
   __builtin_unreachable();
@@ -52,7 +69,7 @@ std::optional<Chunks> chunks_of(const Nest& nest, const Machine& machine) {
     chunks.axis = a;
   }
   if (axes == 0) return std::nullopt;
-  chunks.size = leaf_size(nest.reductions[0].order, machine);
+  chunks.size = leaf_size(nest, nest.extents[chunks.axis], axes > 1, machine);
   chunks.full = nest.extents[chunks.axis] / chunks.size;
   chunks.rest = nest.extents[chunks.axis] % chunks.size;
   if (axes > 1 && chunks.rest) return std::nullopt;

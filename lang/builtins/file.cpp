@@ -167,6 +167,19 @@ std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
   return leaves;
 }
 
+/// Whether the device has room for all arrays of the file at once; also if it
+/// cannot be read.
+bool has_room(Walk& walk, const std::string& path) {
+  const auto opened = open_arrays(path);
+  if (!opened) return true;
+  int64_t bytes = 0;
+  for (const NpzEntry& entry : opened->entries)
+    bytes += entry.header.data_bytes;
+  Device& home = home_device(walk.machine().runtime->devices());
+  const auto tried = home.allocate(bytes);
+  return tried || tried.error().kind != Error::Kind::out_of_memory;
+}
+
 NamedLeaves arrays_of(Walk& walk, const std::string& path, Span file,
                       Span where) {
   const auto check = [&](const auto& named) {
@@ -175,8 +188,10 @@ NamedLeaves arrays_of(Walk& walk, const std::string& path, Span file,
     if (const Status shown = check_names(names); !shown)
       cannot_read(walk, path, shown.error(), file);
   };
-  // The checksums of an archive are of whole arrays.
-  if (cluster_of(walk) || kind_of(path) != ArrayFile::npz) {
+  // The checksums of an archive are of whole arrays: it is read as a whole
+  // where there is room for that.
+  if (cluster_of(walk) || kind_of(path) != ArrayFile::npz ||
+      !has_room(walk, path)) {
     if (auto leaves = arrays_in_file(walk, path, file)) {
       check(*leaves);
       return std::move(*leaves);

@@ -552,8 +552,13 @@ unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
   CopyCounter counter{.recorder = machine_.recorder};
   const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
   auto result = reshard(array, to, &counter);
-  if (!result) fail(result.error(), where);
-  return std::move(*result);
+  if (result) return std::move(*result);
+  Error error = result.error();
+  if (error.kind == Error::Kind::out_of_memory && is_in_file(array))
+    error.message +=
+        ", which is in a file still: parts of it are read by `x[i:j]`, "
+        "`x[rows]` and `batches(x, n)`";
+  fail(error, where);
 }
 
 void Walk::note_gather(const unisono::Array& array, const Device& device,

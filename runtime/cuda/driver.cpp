@@ -108,7 +108,13 @@ Status Driver::configure(const std::string& text) {
   if (!function)
     return unusable(
         fmt::format("{} is no simulated CUDA driver; sim:N needs one", path_));
-  if (function(text.c_str()) != 0)
+  const int refused = function(text.c_str());
+  if (refused == 2)
+    return unusable(
+        fmt::format("this process uses other simulated GPUs, which have to be "
+                    "closed before there are those of `{}`",
+                    text.substr(0, text.find(';'))));
+  if (refused != 0)
     return unusable(fmt::format("{} does not understand `{}`", path_, text));
   return Unit{};
 }

@@ -283,8 +283,7 @@ __attribute__((visibility("default"))) int simcuda_configure(const char* text) {
     for (auto& device : p.simulator->devices) {
       if (device->retained == 0) continue;
       if (asked == p.text) return 0;
-      std::fprintf(stderr, "simcuda: other devices are in use\n");
-      return 1;
+      return 2;
     }
   }
   p.text = asked;

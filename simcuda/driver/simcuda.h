@@ -10,8 +10,9 @@ extern "C" {
 /// call of the driver begins another, which the file $SIMCUDA_CONFIG, the text
 /// $SIMCUDA and this text configure, later ones over earlier ones, by the keys
 /// of docs/testing.md. While a context is retained, the same text as before
-/// changes nothing, and another one is refused. Returns 0, or 1 after it has
-/// said on standard error what is wrong.
+/// changes nothing, and another one is refused. Returns 0; 1 after it has said
+/// on standard error what is wrong with a text; or 2 if other devices are in
+/// use.
 int simcuda_configure(const char* text);
 
 /// Sets another fault plan, by the keys `fail`, `fault` and `oom`, which counts

@@ -5,6 +5,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/gpu_lowering.h"
 #include "jit/target/generate_cpu.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
@@ -413,4 +414,36 @@ TEST_CASE(
     REQUIRE(generator.generate(plan, 8, {}, &text));
     CHECK(text.llvm.find("!nontemporal") == text.llvm.npos);
   });
+}
+
+TEST_CASE("of a long sum on a GPU a thread adds several runs of a column") {
+  // Rows, columns, and elements of a column that a thread adds.
+  struct Case {
+    Shape shape;
+    int64_t each;
+  };
+  for (const Case& c :
+       {Case{{1 << 25, 8}, 256}, Case{{1 << 24, 8}, 128},
+        Case{{1 << 23, 8}, 64}, Case{{1 << 12, 1 << 10}, 64},
+        Case{{1 << 20, 1 << 12}, 1024}, Case{{(1 << 25) + 100, 8}, 256},
+        // A short run in the midst is none of a longer one's.
+        Case{{1 << 18, 64 * 3, 8}, 64}, Case{{1 << 18, 128 * 3, 8}, 128}}) {
+    Graph g;
+    const auto x = g.add_input({DType::F32, c.shape});
+    std::vector<int> axes;
+    for (size_t a = 0; a + 1 < c.shape.size(); ++a)
+      axes.push_back(static_cast<int>(a));
+    g.outputs = {g.add(Op::sum, {x}, ir::ReduceAttrs{axes})};
+    on_deep_stacks(1, [&](size_t) {
+      const Plan plan = fuse(g, true, GpuLowering());
+      REQUIRE(!plan.steps.empty());
+      const auto* kernel = std::get_if<Kernel>(&plan.steps[0].what);
+      REQUIRE(kernel != nullptr);
+      const Nest& nest = kernel->nests[0];
+      int64_t each = 1;
+      for (size_t a = 0; a < nest.extents.size(); ++a)
+        if (nest.reduced[a]) each *= nest.extents[a];
+      CHECK(each == c.each);
+    });
+  }
 }
