@@ -192,8 +192,16 @@ Result<SessionOptions> session_options(
     out.memory_limit =
         static_cast<int64_t>(request->memory_share *
                              static_cast<double>(MemoryBudget::of_machine()));
-  if (!options.no_cache)
-    out.cache = open_kernel_cache(kernel_cache_folder(request->kind));
+  if (!options.no_cache) {
+    std::string why_not;
+    out.cache = open_kernel_cache(kernel_cache_folder(request->kind), &why_not);
+    // A folder that nobody asked for may be missing.
+    const bool tells = !options.quiet && std::getenv("UNISONO_CACHE") &&
+                       (!cluster || cluster->process() == 0);
+    if (!why_not.empty() && tells)
+      tell(fmt::format("note: no kernels are kept in UNISONO_CACHE={}\n",
+                       why_not));
+  }
   if (cluster) {
     auto common = TRY(open_devices_together(cluster, *request, out.cache));
     out.devices = std::move(common.devices);

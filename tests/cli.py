@@ -254,7 +254,8 @@ def programs(folder):
     (folder / "cache").chmod(0o755)
     expect("where kernels are not kept", run("devices", env=simulator), 0, "kernels are not kept: .*700 is needed", "")
     expect("kernels of a cache that is open", run("-", "--devices", "sim:1", text=product, env=cached), 0,
-           r"^1\.3421773e\+08\n$", "")
+           r"^1\.3421773e\+08\n$", r"^note: no kernels are kept in UNISONO_CACHE=.*/cache: others may enter it .*700 is needed\)\n$")
+    expect("kernels of a cache that is open, quietly", run("-", "--quiet", text="print(1)\n", env=cached), 0, r"^1\n$", "")
     expect("no cache", run("devices", env={**simulator, "UNISONO_CACHE": "off"}), 0, "kernels are not kept\n", "")
     loops = ("let a = ones(f32[100, 100])\nvar y = a\nfor i in range(30) { y = a @ y * 0.01 }\n"
              "var t = 0\nfor i in range(30) { t += i }\nvar s = \"\"\nfor i in range(30) { s = \"a\" + s }\nprint(t)\n")

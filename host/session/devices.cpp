@@ -178,10 +178,13 @@ std::string kernel_cache_folder(DeviceRequest::Kind kind) {
   return home.starts_with('/') ? home + "/.cache/unisono" : "";
 }
 
-std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder) {
+std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder,
+                                             std::string* why_not) {
   if (folder.empty()) return nullptr;
   auto cache = DiskCache::open(folder, most_cache_bytes);
-  return cache ? std::move(*cache) : nullptr;
+  if (cache) return std::move(*cache);
+  if (why_not) *why_not = cache.error().message;
+  return nullptr;
 }
 
 namespace {

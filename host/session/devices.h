@@ -42,8 +42,10 @@ Status parse_memory_limit(std::string_view text, DeviceRequest& request);
 /// $UNISONO_CACHE is set.
 std::string kernel_cache_folder(DeviceRequest::Kind kind);
 
-/// The cache in that folder; null if it is "", or cannot be used.
-std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder);
+/// The cache in that folder; null if it is "", or cannot be used: `why_not`, if
+/// given, then gets the reason.
+std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder,
+                                             std::string* why_not = nullptr);
 
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The
 /// library of products is $UNISONO_CUBLASLT if that is set, else the system's,

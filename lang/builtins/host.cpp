@@ -271,6 +271,57 @@ Value builtin_zip(CallOf<"zip">& call) {
   return make_tuple(std::move(out));
 }
 
+namespace {
+
+constexpr size_t most_leaves = 65'536;  // of a tuple (walk/walker.h)
+
+/// The characters of a text with their numbers, where a tuple of them would
+/// have too many leaves.
+class NumberedCharacters : public Sequence {
+ public:
+  explicit NumberedCharacters(Text text)
+      : text_(std::move(text)),
+        kinds_{make_tuple({IntValue{0}, StrValue{character(
+                                            characters(*text_).front())}})},
+        length_(static_cast<int64_t>(characters(*text_).size())) {}
+
+  std::string type_name() const override {
+    return "characters of str with their numbers";
+  }
+  ir::Dim length() const override { return length_; }
+  const std::vector<Value>& kinds() const override { return kinds_; }
+  std::string last_kind() const override { return ""; }  // there is one kind
+  std::unique_ptr<Items> items(Walk&, Span) const override {
+    return std::make_unique<OneByOne>(text_);
+  }
+  Value enumerated(Walk& walk) const override {
+    walk.fail(diagnostic(Code::not_iterable, Span(), type_name()));
+  }
+
+ private:
+  class OneByOne : public Items {
+   public:
+    explicit OneByOne(Text text)
+        : text_(std::move(text)), all_(characters(*text_)) {}
+    Value next(Walk&, Span) override {
+      const auto at = static_cast<int64_t>(next_++);
+      return make_tuple(
+          {IntValue{at}, StrValue{character(all_[next_ - 1])}});
+    }
+
+   private:
+    const Text text_;
+    const std::vector<std::string_view> all_;
+    size_t next_ = 0;
+  };
+
+  const Text text_;
+  const std::vector<Value> kinds_;
+  const ir::Dim length_;
+};
+
+}  // namespace
+
 Value builtin_enumerate(CallOf<"enumerate">& call) {
   CallArgument items = call["items"];
   if (const auto* progress = items.value.get_if<ProgressValue>()) {
@@ -282,6 +333,12 @@ Value builtin_enumerate(CallOf<"enumerate">& call) {
     return rows->enumerated(call.walk);
   if (const auto* made = items.value.get_if<IterableValue>())
     return made->iterable->enumerated(call.walk);
+  if (const auto* text = items.value.get_if<StrValue>();
+      text && call.walk.mode() == Mode::run) {
+    const Text known = known_text(call.walk, *text, items.where);
+    if (known && 2 * characters(*known).size() > most_leaves)
+      return IterableValue{std::make_shared<const NumberedCharacters>(known)};
+  }
   items.value = text_as_items(call.walk, items.value, items.where);
   if (const auto* many = items.value.get_if<ManyValue>())
     return ManyValue{std::make_shared<const Value>(

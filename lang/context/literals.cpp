@@ -132,10 +132,13 @@ std::optional<ArrayValue> fold_literals(ir::Op op,
 ArrayValue adopt_dtype(Walk& walk, const ArrayCell& constant, DType dtype,
                        Span where) {
   const DType own = constant.type.dtype;
-  if (own == DType::I64)
+  // What a `var` holds is converted as compiled code does, which does not know
+  // it: only a number as the program says it has to fit.
+  if (own == DType::I64 && constant.literal)
     return walk.constant_int(element_of<int64_t>(constant), dtype, false,
                              where);
-  if (own == DType::U64 && is_integer(dtype) && dtype != DType::U64)
+  if (own == DType::U64 && is_integer(dtype) && dtype != DType::U64 &&
+      constant.literal)
     walk.fail(diagnostic(Code::literal_range, where,
                          element_of<uint64_t>(constant), name(dtype),
                          integer_range(dtype))

@@ -38,8 +38,8 @@ std::optional<int64_t> known_integer(const ArrayCell& array);
 std::optional<ArrayValue> fold_literals(ir::Op op,
                                         std::span<const ArrayValue> operands,
                                         DType result);
-/// A weak constant as an element of `dtype`, no longer weak. A literal, or an
-/// integer, that the type cannot hold is an error.
+/// A weak constant as an element of `dtype`, no longer weak. A literal that the
+/// type cannot hold is an error; what a `var` holds is converted as by a cast.
 ArrayValue adopt_dtype(Walk& walk, const ArrayCell& constant, DType dtype,
                        Span where);
 

@@ -455,6 +455,11 @@ Value Walker::function_body(const FunctionValue& function,
   Span where = syntax.body->span;
   if (const auto* body = as<Block>(*syntax.body); body && body->value())
     where = body->value()->span;
+  for (const auto& [begin, returned] : s_.frames.back().returned)
+    if (type_name(returned.value) == type_name(result)) {
+      where = returned.expression->span;
+      break;
+    }
   result = matcher.match(*syntax.result, result, where,
                          fmt::format("the result of `{}`", function.name));
   matcher.finish();

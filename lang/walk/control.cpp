@@ -145,24 +145,29 @@ std::optional<Value> Walker::meet(const Value& a, const Value& b,
 
 // ---- conditions ------------------------------------------------------------
 
+void Walker::require_condition(const Value& value, Span where) {
+  if (value.is<BoolValue>()) return;
+  const ArrayCell* array = value.array();
+  if (array && is_bool(array->type.dtype) && array->type.rank() == 0) return;
+  Diagnostic d = diagnostic(Code::condition_type, where, type_name(value));
+  d.set_label(type_name(value));
+  if (array && is_bool(array->type.dtype))
+    d.set_help(
+        "reduce it with `all(...)` or `any(...)`, or choose by "
+        "element with `where`");
+  else if (element_type(value))
+    d.set_help("compare it: `x != 0`");
+  walk_.fail(std::move(d));
+}
+
 Walker::Condition Walker::condition(const Value& value, Span where) {
   if (const auto* host = value.get_if<BoolValue>()) {
     if (!host->value && walk_.machine().compile_only && !checking())
       walk_.fail_needs_run(where);
     return {host->value, {}, {}};
   }
+  require_condition(value, where);
   const auto* array = value.get_if<ArrayValue>();
-  if (!array || !is_bool((*array)->type.dtype) || (*array)->type.rank() != 0) {
-    Diagnostic d = diagnostic(Code::condition_type, where, type_name(value));
-    d.set_label(type_name(value));
-    if (array && is_bool((*array)->type.dtype))
-      d.set_help(
-          "reduce it with `all(...)` or `any(...)`, or choose by "
-          "element with `where`");
-    else if (element_type(value))
-      d.set_help("compare it: `x != 0`");
-    walk_.fail(std::move(d));
-  }
   if (checking()) return {std::nullopt, *array, (*array)->varies};
   if (walk_.mode() == Mode::run || (*array)->constant)
     return {walk_.host_bytes(*array, where)[0] != 0, {}, {}};
@@ -310,6 +315,12 @@ Value Walker::choose(const Choice& choice, const Env& env, bool wanted,
                     : diagnostic(Code::branches_differ, choice.whole, what, one,
                                  other);
       differ.set_label(fmt::format("{} or {}", one, other));
+      if (by_return && !s_.frames.empty())
+        for (const auto& [begin, returned] : s_.frames.back().returned)
+          if (const std::string type = type_name(returned.value);
+              type == one || type == other)
+            differ.add_note(returned.expression->span,
+                            fmt::format("{} is returned here", type));
       if (by_return && (is_unit(a) || is_unit(b)))
         differ.set_help(
             "where it reaches its end, the last expression is what it gives: "
@@ -428,6 +439,9 @@ void Walker::jump_stmt(const JumpStmt& s, const Env& env) {
     Value value = s.value ? expr(*s.value, env) : NoneValue{};
     if (walk_.mode() != Mode::run) {
       value = as_variable(walk_, value, s.span);
+      if (checking() && s.value && !s_.frames.empty())
+        s_.frames.back().returned.insert_or_assign(s.value->span.begin,
+                                                   Returned{value, s.value.get()});
       value = adopt(walk_, value, env->find(return_value).first->value, s.span);
     }
     set_hidden(return_value, std::move(value), env, s.span);
@@ -664,6 +678,18 @@ void Walker::text_for(const ForStmt& s, const Text& text,
   loop.end();
 }
 
+namespace {
+/// Whether an array in it has no elements along an axis.
+bool has_empty(const Value& value) {
+  bool found = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    if (const ArrayCell* array = leaf.array())
+      found |= std::ranges::count(array->type.shape, ir::Dim(0)) > 0;
+  });
+  return found;
+}
+}  // namespace
+
 void Walker::for_stmt(const ForStmt& s, const Env& around) {
   const Span where = s.iterable->span;
   Value over = expr(*s.iterable, around);
@@ -674,6 +700,14 @@ void Walker::for_stmt(const ForStmt& s, const Env& around) {
     over = *asked->over;
   }
   const ProgressValue* shown = asked ? &*asked : nullptr;
+  const auto any_item = [&](const TupleValue& tuple) {
+    std::optional<Value> item;
+    for (const Value& each : tuple.items) {
+      item = item ? meet(*item, each, {}) : each;
+      if (!item) break;
+    }
+    return item;
+  };
   if (const auto* text = over.get_if<StrValue>();
       text && text->value && walk_.mode() == Mode::run)
     return text_for(s, text->value, shown, env);
@@ -681,6 +715,30 @@ void Walker::for_stmt(const ForStmt& s, const Env& around) {
   if (const auto* made = over.get_if<IterableValue>())
     if (const Sequence* sequence = made->iterable->sequence())
       return for_items(s, *sequence, shown, env);
+  if (const TupleValue* tuple = over.tuple()) {
+    if (!checking() || walk_.in_compiled_code())
+      return tuple_for(s, *tuple, shown, env);
+    // What is empty before the loop may be longer where it is read, though each
+    // turn is walked: then it is checked as a loop over any items.
+    std::vector<Carry> carries = carries_of(s, env);
+    const size_t found = s_.found.size();
+    try {
+      return tuple_for(s, *tuple, shown, env);
+    } catch (const Failure& failure) {
+      const auto item = any_item(*tuple);
+      if (!item || !std::ranges::any_of(carries, has_empty, &Carry::value) ||
+          !may_be_of_empty(failure, found))
+        throw;
+      for (; s_.found.size() > found; s_.found.pop_back()) {
+        const Diagnostic& d = s_.found.back();
+        walk_.reported.erase(
+            {d.code, d.where.file, d.where.begin, d.where.end});
+      }
+      for (const Carry& carry : carries)
+        assign(carry.environment, carry.name, carry.value);
+      over = ManyValue{std::make_shared<const Value>(*item)};
+    }
+  }
   if (const auto* many = over.get_if<ManyValue>()) {
     std::vector<Carry> carries = carries_of(s, env);
     check_loop(carries, {}, where, [&](ContextScope&) {
@@ -689,8 +747,6 @@ void Walker::for_stmt(const ForStmt& s, const Env& around) {
     });
     return;
   }
-  if (const TupleValue* tuple = over.tuple())
-    return tuple_for(s, *tuple, shown, env);
   const auto* range = over.get_if<RangeValue>();
   const std::shared_ptr<const Rows> rows = rows_of(over);
   if (!range && !rows) {
@@ -740,7 +796,10 @@ Value Walker::while_condition(const WhileStmt& s, const Env& env) {
     return expr(*s.condition, env);
   const Condition left = left_loop(s.left, env, where);
   return choose({left, where, where}, env, true, [&](bool is_left) {
-    return is_left ? flag(false, where) : expr(holds, env);
+    if (is_left) return flag(false, where);
+    Value value = expr(holds, env);
+    require_condition(value, where);
+    return value;
   });
 }
 

@@ -467,6 +467,14 @@ bool Walker::is_decided(const Binary& e, const Value& left) {
 }
 
 Value Walker::binary_expr(const Binary& e, const Env& env) {
+  // `lower_jumps` writes an `and` before the condition of a loop that may be
+  // left; whoever wrote the condition reads about that.
+  const auto right_side = [&] {
+    CallArgument right = operand(*e.right, env);
+    if (e.op == BinaryOp::logical_and && e.op_span == e.left->span)
+      require_condition(right.value, e.right->span);
+    return right;
+  };
   // A power may be its base as it is.
   const CallArgument left =
       e.op == BinaryOp::pow ? argument(*e.left, env) : operand(*e.left, env);
@@ -478,7 +486,7 @@ Value Walker::binary_expr(const Binary& e, const Env& env) {
     if (checking() && !walk_.in_compiled_code() && may_matter(*e.right)) {
       CallArgument right;
       try {
-        right = operand(*e.right, env);
+        right = right_side();
       } catch (const Failure& failure) {
         // The left side may keep a place from being read that is out of range.
         const Code code = failure.diagnostic.code;
@@ -496,7 +504,7 @@ Value Walker::binary_expr(const Binary& e, const Env& env) {
       // Code computes both sides, so nothing may happen on the right one.
       const std::shared_ptr<GraphScope> scope = walk_.scope();
       const size_t before = scope->graph().nodes.size();
-      const CallArgument right = operand(*e.right, env);
+      const CallArgument right = right_side();
       const ir::Graph& graph = scope->graph();
       for (size_t i = before; i < graph.nodes.size(); ++i)
         if (calls_host(graph.nodes[i]))
@@ -505,7 +513,7 @@ Value Walker::binary_expr(const Binary& e, const Env& env) {
       return binary(walk_, e.op, left, right, e.op_span, e.span);
     }
   }
-  return binary(walk_, e.op, left, operand(*e.right, env), e.op_span, e.span);
+  return binary(walk_, e.op, left, right_side(), e.op_span, e.span);
 }
 
 // ---- strings ---------------------------------------------------------------

@@ -105,14 +105,18 @@ HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
   const bool whole = is_whole(value.kind);
   if (!weak || !(is_floating(dtype) || (is_integer(dtype) && whole)))
     give_up(where, "this conversion is not known in code");
+  const bool says =
+      value.kind.is(Form::integer) || value.kind.literal == Literal::yes;
   if (value.known) {
     Walk& walk = all_.walk_;
     std::vector<uint8_t> bytes;
-    if (whole)
+    if (whole && says)
       bytes = *walk.constant_int(static_cast<int64_t>(value.bits), dtype, false,
                                  where)
                    ->constant;
-    else if (value.kind.literal == Literal::yes)
+    else if (whole)
+      bytes = jit::element_bytes(dtype, static_cast<int64_t>(value.bits));
+    else if (says)
       bytes =
           *walk.constant(std::bit_cast<double>(value.bits), dtype, false, where)
                ->constant;
@@ -123,8 +127,10 @@ HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
     return known(kind, bits);
   }
   const DType from = whole ? DType::I64 : DType::F64;
-  const bool may_fail = whole ? is_integer(dtype) || dtype == DType::F16
-                              : value.kind.literal != Literal::no;
+  // Only what the program says has to fit (`adopt_dtype`).
+  const bool has_to_fit = says || value.kind.literal != Literal::no;
+  const bool may_fail =
+      has_to_fit && (!whole || is_integer(dtype) || dtype == DType::F16);
   if (may_fail && dtype != from) {
     const size_t step =
         emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);

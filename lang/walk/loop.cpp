@@ -191,6 +191,30 @@ class GrowingSizes {
   }
   void next_turn() { changes_.clear(); }
 
+  /// Gives the sizes that are 0 symbols, as if the loop had changed them; how
+  /// many there are. `is_changed` then tells whether it did.
+  int open_empty(Value& value) {
+    int opened = 0;
+    value = map_leaves(value, [&](const Value& leaf) -> Value {
+      const ArrayCell* array = leaf.array();
+      if (!array) return leaf;
+      auto open = std::make_shared<ArrayCell>(*array);
+      for (ir::Dim& size : open->type.shape)
+        if (size == ir::Dim(0)) {
+          size = new_symbol();
+          ++opened;
+        }
+      return ArrayValue(open);
+    });
+    return opened;
+  }
+  /// Whether the last turn gave another size than one of the open ones.
+  bool is_any_changed() const {
+    return std::ranges::any_of(changes_, [&](const Change& change) {
+      return is_open(change.was) && !(change.was == change.is);
+    });
+  }
+
  private:
   struct Change {
     ir::Dim was, is, becomes;
@@ -222,6 +246,12 @@ class GrowingSizes {
     return nullptr;
   }
 
+  ir::Dim new_symbol() {
+    const uint32_t id = walk_.new_symbol_id();
+    symbols_.insert(id);
+    return ir::Dim::symbol(id, fmt::format("?k{}", id));
+  }
+
   void note(const ir::Dim& was, const ir::Dim& is) {
     if (find(was, is)) return;
     const bool stays =
@@ -229,11 +259,7 @@ class GrowingSizes {
             ? std::ranges::find(changes_, was, &Change::was) == changes_.end()
             : was == is;
     ir::Dim becomes = was;
-    if (!stays) {
-      const uint32_t id = walk_.new_symbol_id();
-      symbols_.insert(id);
-      becomes = ir::Dim::symbol(id, fmt::format("?k{}", id));
-    }
+    if (!stays) becomes = new_symbol();
     changes_.push_back({was, is, std::move(becomes)});
   }
 
@@ -286,6 +312,17 @@ bool Walker::close_turn(std::vector<Carry>& carries,
   return grown;
 }
 
+/// Whether all that is wrong since `found` is that an index is out of range.
+bool Walker::may_be_of_empty(const Failure& failure, size_t found) const {
+  if (walk_.in_compiled_code() || failure.open || !failure.reported ||
+      s_.gave_up || s_.found.size() <= found)
+    return false;
+  return std::all_of(s_.found.begin() + static_cast<ptrdiff_t>(found),
+                     s_.found.end(), [](const Diagnostic& d) {
+                       return d.code == Code::index_out_of_range;
+                     });
+}
+
 void Walker::check_loop(
     std::vector<Carry>& carries, const AxisSet& bound_varies, Span where,
     const std::function<AxisSet(ContextScope&)>& walk_turn) {
@@ -293,11 +330,14 @@ void Walker::check_loop(
     carry.shape = carry_shape(walk_, carry.value, bound_varies);
   const size_t types = s_.types.size();
   GrowingSizes sizes(walk_);
+  bool first = true;
+  std::optional<std::pair<Diagnostic, Failure>> of_empty;
   while (true) {
     AxisSet condition_varies;
     std::vector<Assigned> changes;
     s_.types.erase(s_.types.begin() + types, s_.types.end());
-    {
+    const size_t found = s_.found.size();
+    try {
       JournalScope journal(*this);
       ContextScope context(walk_);
       for (const Carry& carry : carries)
@@ -305,7 +345,23 @@ void Walker::check_loop(
                carry_shape(walk_, carry.shape, {}));
       condition_varies = walk_turn(context);
       changes = journal.finish();
+    } catch (const Failure& failure) {
+      // What is empty before the first turn may be longer where it is read: it
+      // is walked once more for any size.
+      if (!first || !may_be_of_empty(failure, found)) throw;
+      int opened = 0;
+      for (Carry& carry : carries) opened += sizes.open_empty(carry.shape);
+      if (opened == 0) throw;
+      first = false;
+      of_empty.emplace(s_.found[found], failure);
+      for (; s_.found.size() > found; s_.found.pop_back()) {
+        const Diagnostic& d = s_.found.back();
+        walk_.reported.erase(
+            {d.code, d.where.file, d.where.begin, d.where.end});
+      }
+      continue;
     }
+    first = false;
     bool grown = false;
     if (!walk_.in_compiled_code()) {
       const auto each_change = [&](const auto& f) {
@@ -325,6 +381,11 @@ void Walker::check_loop(
         sizes.apply(before, after, grown);
       });
     }
+    if (of_empty && !sizes.is_any_changed()) {  // it stays empty
+      s_.found.push_back(std::move(of_empty->first));
+      throw of_empty->second;
+    }
+    of_empty.reset();
     grown |= close_turn(carries, changes, condition_varies, where);
     if (!grown) break;
   }

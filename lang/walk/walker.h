@@ -83,6 +83,12 @@ struct Journal {
 inline constexpr size_t max_call_notes = 4;
 
 /// A call around the code being walked, for the notes of an error.
+/// What a `return` in a loop gave when it was last walked.
+struct Returned {
+  Value value;
+  const Expr* expression = nullptr;
+};
+
 struct CallFrame {
   const FunctionValue* function = nullptr;
   const Function* syntax = nullptr;
@@ -97,6 +103,9 @@ struct CallFrame {
   /// at first. Then a branch with such a call is left out, once.
   std::optional<Value> result = {};
   std::optional<Diagnostic> left_out = {};
+  /// Check mode: by where they stand. For messages, as the function's result
+  /// has come through a `var` and loops.
+  std::map<uint32_t, Returned> returned = {};
 };
 
 /// A function written in the language: what `def` and `fn` share.
@@ -579,6 +588,8 @@ class Walker {
     Span from() const { return array ? array->varies_from : Span(); }
   };
   Condition condition(const Value& value, Span where);
+  /// An error if it is none.
+  void require_condition(const Value& value, Span where);
   /// What two values become of which `condition` chooses one: leaves that
   /// differ are arrays of which only the type is there, or new symbols for
   /// `int`s if the host chooses. Nothing if the types differ.
@@ -658,6 +669,7 @@ class Walker {
   bool close_turn(std::vector<Carry>& carries,
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
+  bool may_be_of_empty(const Failure& failure, size_t found) const;
   void check_loop(std::vector<Carry>& carries, const AxisSet& bound_varies,
                   Span where,
                   const std::function<AxisSet(ContextScope&)>& walk_turn);
