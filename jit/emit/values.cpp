@@ -333,6 +333,10 @@ Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
                      expr.at.factors[point.vector_axis], point);
     }
     case Expr::Kind::choice: return values[segment_->chosen[id]];
+    case Expr::Kind::turns: return take_inner_turns(expr.loop, point, values);
+    case Expr::Kind::turned:
+      return last_[static_cast<size_t>(expr.loop)]
+                  [static_cast<size_t>(expr.carry)];
     case Expr::Kind::carried:
     case Expr::Kind::reduced: break;  // known before
   }

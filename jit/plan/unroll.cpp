@@ -95,6 +95,11 @@ Affine Unroller::offset(const Array& array, int64_t i) const {
 // ---- expressions -----------------------------------------------------------
 
 ExprId Unroller::fresh(Expr expr) {
+  if (expr.loop < 0) expr.loop = loop_;
+  return append(std::move(expr));
+}
+
+ExprId Unroller::append(Expr expr) {
   if (expr.at.factors.empty() && expr.at.constant == 0)
     expr.at = constant_affine(0, nest_.extents.size());
   expr.source = place_;
@@ -102,7 +107,8 @@ ExprId Unroller::fresh(Expr expr) {
   return static_cast<ExprId>(nest_.exprs.size()) - 1;
 }
 
-ExprId Unroller::intern(Expr expr) {
+/// `version`: of the memory that is read, if turns change it.
+ExprId Unroller::intern(Expr expr, int64_t version) {
   if (expr.checked) return fresh(std::move(expr));
   std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {}|{}", static_cast<int>(expr.kind),
@@ -112,6 +118,7 @@ ExprId Unroller::intern(Expr expr) {
                   fmt::join(expr.operands, ","), expr.indexed.size());
   for (const Expr::IndexedAxis& axis : expr.indexed)
     key += fmt::format(" {} {} {}", axis.size, axis.stride, axis.inside);
+  if (version >= 0) key += fmt::format(" v{} {}", version, loop_);
   const auto [at, is_new] = known_.try_emplace(std::move(key), -1);
   if (is_new) at->second = fresh(std::move(expr));
   return at->second;
@@ -332,7 +339,7 @@ bool Unroller::load(Array& array) {
   if (array.uniform) return false;
   if (!array.memory) return true;
   if (array.held) {
-    if (!is_small(array)) return false;
+    if (!is_small(array) || !is_current(array)) return false;
     Array out{array.dtype, array.shape, array.space};
     for (int64_t i = 0; i < count(array); ++i)
       out.elements.push_back(held_element(array, integer(DType::I64, i)));

@@ -139,7 +139,7 @@ ExprId Unroller::held_element(const Array& array, ExprId place, ExprId before) {
       expr.operands = {place};
       expr.indexed = {{count(array), 1, true}};
     }
-    before = intern(std::move(expr));
+    before = intern(std::move(expr), array.version);
   }
   ExprId value = before;
   for (const HeldWrite& write : array.writes) {
@@ -158,6 +158,7 @@ ExprId Unroller::held_element(const Array& array, ExprId place, ExprId before) {
 
 Unroller::Found Unroller::gather_held(const Graph& graph, const Node& node,
                                       const Arrays& x) {
+  if (!is_current(x[0])) return std::nullopt;
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
   const std::span<const Array> indices = std::span(x).subspan(1);
   const auto how = indexing(x[0].shape, x[0].space, axes, indices);
@@ -180,6 +181,7 @@ Unroller::Found Unroller::gather_held(const Graph& graph, const Node& node,
 
 Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
                                        const Arrays& x) {
+  if (!is_current(x[0])) return std::nullopt;
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
   const std::span<const Array> indices = std::span(x).subspan(2);
   const auto how = indexing(x[0].shape, x[0].space, axes, indices);
@@ -208,7 +210,7 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
 bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
   if (!one.held || !other.held ||
       one.memory->argument != other.memory->argument ||
-      one.shape != other.shape)
+      one.version != other.version || !is_current(one) || one.shape != other.shape)
     return false;
   auto [ours, theirs] = std::mismatch(one.writes.begin(), one.writes.end(),
                                       other.writes.begin(), other.writes.end());
@@ -236,8 +238,10 @@ bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
 
 std::optional<std::vector<HeldWrite>> Unroller::writes_to(const Array& held,
                                                           Array value) {
-  if (value.held && value.memory->argument == held.memory->argument)
+  if (value.held && value.memory->argument == held.memory->argument) {
+    if (!is_current(value)) return std::nullopt;
     return value.writes;
+  }
   if (!settle(value) || value.space != held.space ||
       static_cast<int64_t>(value.elements.size()) != count(held))
     return std::nullopt;
