@@ -221,6 +221,7 @@ class NestEmitter {
   virtual llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
                                  const Values& values);
   llvm::Value* bounded(const Expr& expr, llvm::Value* a, llvm::Value* b);
+  llvm::Value* divided_by_power(const Expr& expr, llvm::Value* x);
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
                       const Values& values);

@@ -449,10 +449,23 @@ Unroller::Found Unroller::map(const Graph& graph, const Node& node, Arrays x) {
   return out;
 }
 
+/// A large constant whose elements are all the same.
+Unroller::Found Unroller::uniform_source(const Node& node) {
+  Array out = shaped(node.type);
+  const auto size = static_cast<size_t>(byte_size(out.dtype));
+  const auto* a = std::get_if<ir::ConstantAttrs>(&node.attrs);
+  if (!a || a->bytes.size() != size || count(out) == 0) return std::nullopt;
+  uint64_t bits = 0;
+  std::memcpy(&bits, a->bytes.data(), size);  // little endian
+  out.elements = {constant(out.dtype, bits)};
+  out.uniform = true;
+  return out;
+}
+
 Unroller::Found Unroller::source(const Node& node) {
   Array out = shaped(node.type);
-  if (!is_small(out)) return std::nullopt;
   const DType dtype = out.dtype;
+  if (!is_small(out)) return scratch_ ? uniform_source(node) : std::nullopt;
   if (node.op == Op::iota) {
     const auto axis = static_cast<size_t>(ir::attrs<ir::IotaAttrs>(node).axis);
     if (contains(out.space, axis)) {
@@ -514,8 +527,12 @@ Unroller::Found Unroller::rearranged(const Array& x, Array out,
 Unroller::Found Unroller::move(const Node& node, Arrays x) {
   if (node.op == Op::reshape) return reshape(x[0], node);
   const bool is_part = node.op == Op::slice;
-  for (Array& array : x)
+  if (node.op == Op::concat && scratch_)
+    if (auto out = concat_in_memory(x, node)) return out;
+  for (Array& array : x) {
+    if (!is_current(array)) return std::nullopt;
     if (!(is_part && array.held) && !load(array)) return std::nullopt;
+  }
   Array out{node.type.dtype, node.type.sizes(), x[0].space};
   switch (ir::move_of(node.op)) {
     case ir::Move::reshape: break;
@@ -589,6 +606,20 @@ Unroller::Found Unroller::broadcast(const Array& x, const Node& node) {
       from[a] = x.shape[a] == 1 ? 0 : at[axes[a]];
     return from;
   });
+}
+
+/// Of parts that are too large for registers together.
+Unroller::Found Unroller::concat_in_memory(const Arrays& x, const Node& node) {
+  Array wanted{node.type.dtype, node.type.sizes()};
+  if (is_small(wanted) || ir::attrs<ir::AxisAttrs>(node).axis != 0)
+    return std::nullopt;
+  auto out = scratch(wanted.dtype, wanted.shape);
+  int64_t first = 0;
+  for (size_t i = 0; out && i < x.size(); ++i) {
+    if (!put_at(*out, first, x[i])) return std::nullopt;
+    first += product(x[i].shape);
+  }
+  return out;
 }
 
 Unroller::Found Unroller::concat(const Arrays& x, const Node& node) {

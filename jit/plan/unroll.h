@@ -141,6 +141,8 @@ class Unroller {
   Found concat(const Arrays& x, const ir::Node& node);
   Found pad(const Arrays& x, const ir::Node& node);
   Found source(const ir::Node& node);
+  Found uniform_source(const ir::Node& node);
+  Found concat_in_memory(const Arrays& x, const ir::Node& node);
   Found reduce(const Array& x, const ir::Node& node);
   Found dot(const Array& a, const Array& b, const ir::Node& node);
   Found gather(const ir::Graph& graph, const ir::Node& node, Arrays x);
@@ -158,7 +160,7 @@ class Unroller {
   ExprId held_element(const Array& array, ExprId place, ExprId before = -1);
   std::optional<ExprId> report_place(const ir::Node& node,
                                      const HeldPlace& where,
-                                     const Array& result);
+                                     const Array& result, int64_t version);
   Found gather_held(const ir::Graph& graph, const ir::Node& node,
                     const Arrays& x);
   Found scatter_held(const ir::Graph& graph, const ir::Node& node,
@@ -260,6 +262,7 @@ class Unroller {
   int loop_ = -1;      // the turns that are being placed
   std::map<std::string, ExprId> known_;
   std::map<ExprId, IntegerRange> ranges_;
+  std::map<std::string, ExprId> checked_reads_;  // report_place
   uint32_t place_ = 0;  // of the node that is taken apart
   ExprId guard_ = -1;   // whether its branch is taken; -1: it is in none
 };

@@ -2,6 +2,8 @@
 // when it began, and what it has written itself: where a read may mean a
 // written element, it is a choice. So writes come at the end, and a branch is
 // conditions of writes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -117,11 +119,20 @@ std::optional<Unroller::HeldPlace> Unroller::held_place(
 /// -1 where nothing can fail.
 std::optional<ExprId> Unroller::report_place(const Node& node,
                                              const HeldPlace& where,
-                                             const Array& result) {
+                                             const Array& result,
+                                             int64_t version) {
   if (!where.may_fail) return -1;
   Expr expr = where.read;
   if (!set_member(expr, node, result)) return std::nullopt;
-  return fresh(std::move(expr));
+  // Once in a turn: a read and a write of one element are one check.
+  std::string key = fmt::format("{} {} {} {} {}", expr.argument, version, loop_,
+                                expr.at.constant, guard_);
+  for (size_t i = 0; i < expr.operands.size(); ++i)
+    key += fmt::format(" {}*{}<{}", expr.operands[i], expr.indexed[i].stride,
+                       expr.indexed[i].size);
+  const auto [at, is_new] = checked_reads_.try_emplace(std::move(key), -1);
+  if (is_new) at->second = fresh(std::move(expr));
+  return at->second;
 }
 
 /// An element; `before`: what memory has there, if that is known.
@@ -172,7 +183,7 @@ Unroller::Found Unroller::gather_held(const Graph& graph, const Node& node,
       const auto where =
           held_place(graph, node, x[0], indices, p, how->rest, w);
       if (!where) return std::nullopt;
-      const auto before = report_place(node, *where, out);
+      const auto before = report_place(node, *where, out, x[0].version);
       if (!before) return std::nullopt;
       out.elements.push_back(held_element(x[0], where->place, *before));
     }
@@ -194,7 +205,7 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
       if (out.writes.size() >= most_writes) return std::nullopt;
       const auto where = held_place(graph, node, out, indices, p, how->rest, w);
       if (!where) return std::nullopt;
-      const auto before = report_place(node, *where, out);
+      const auto before = report_place(node, *where, out, x[0].version);
       if (!before) return std::nullopt;
       ExprId value = x[1].elements[static_cast<size_t>(p * windows + w)];
       if (node.op == Op::scatter_add)

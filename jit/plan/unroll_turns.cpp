@@ -96,6 +96,7 @@ std::optional<Unroller::Arrays> Unroller::turns(const Node& node, Arrays x) {
   nest_ = nest;
   known_ = before.known_;
   ranges_ = before.ranges_;
+  checked_reads_ = before.checked_reads_;
   versions_ = before.versions_;
   guard_ = before.guard_;
   loop_ = before.loop_;
