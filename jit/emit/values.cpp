@@ -397,9 +397,10 @@ Value* NestEmitter::divided_by_power(const Expr& expr, Value* x) {
   llvm::Type* type = x->getType();
   return expr.op == ir::Op::mod
              ? b_.CreateAnd(x, llvm::ConstantInt::get(type, by.bits - 1))
-             : b_.CreateAShr(x, llvm::ConstantInt::get(
-                                    type, static_cast<uint64_t>(
-                                              std::countr_zero(by.bits))));
+             : b_.CreateAShr(
+                   x,
+                   llvm::ConstantInt::get(
+                       type, static_cast<uint64_t>(std::countr_zero(by.bits))));
 }
 
 Value* NestEmitter::operation(const Expr& expr, ExprId id, Point& point,

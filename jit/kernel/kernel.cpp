@@ -86,8 +86,7 @@ std::vector<bool> varying_expressions(const Nest& nest, int axis) {
       const Expr& expr = nest.exprs[e];
       bool own = expr.at.factors[axis] != 0;
       for (ExprId operand : expr.operands) own = own || varying[operand];
-      if (expr.kind == Expr::Kind::carried ||
-          expr.kind == Expr::Kind::turned) {
+      if (expr.kind == Expr::Kind::carried || expr.kind == Expr::Kind::turned) {
         const auto& carry = nest.turns_of(expr.loop).carries[expr.carry];
         own = varying[carry.first] || varying[carry.next];
       }

@@ -512,8 +512,8 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
   // About 20 microseconds of work are worth another worker.
   double turns = nest.turns ? times_taken(nest, -1, unknown_turns) : 1;
   for (size_t i = 0; i < nest.inner.size(); ++i)
-    turns = std::max(
-        turns, times_taken(nest, static_cast<int>(i), unknown_turns));
+    turns =
+        std::max(turns, times_taken(nest, static_cast<int>(i), unknown_turns));
   const double nanoseconds = turns *
                              (static_cast<double>(work.bytes) / 12 +
                               static_cast<double>(work.flops) * .03) *

@@ -131,7 +131,7 @@ class NestWork {
 
   const Nest& nest_;
   const std::vector<int> turns_;  // by expression: in which it is computed
-  std::vector<Axes> depends_;  // by expression
+  std::vector<Axes> depends_;     // by expression
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "jit/ir/kinds.h"
+#include "jit/loops/known_turns.h"
 #include "jit/loops/plain_loop.h"
 #include "jit/plan/fuser.h"
 #include "jit/plan/join_copies.h"
-#include "jit/loops/known_turns.h"
 #include "jit/plan/native_loop.h"
 
 namespace unisono::jit {

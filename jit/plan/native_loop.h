@@ -12,8 +12,8 @@
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
 #include "jit/kernel/schedule.h"
-#include "jit/plan/fuse.h"
 #include "jit/loops/known_turns.h"
+#include "jit/plan/fuse.h"
 
 namespace unisono::jit {
 

@@ -202,6 +202,7 @@ class Unroller {
   bool flush(Array& array);
   Found scratch(DType dtype, std::vector<int64_t> shape);
   bool to_memory(Array& array);
+  ExprId element_of(const Array& array, ExprId place, int64_t n);
   Turns::Put put_of(const Array& array, const HeldWrite& write) const;
   Found row_of(Array array, int64_t number);
 

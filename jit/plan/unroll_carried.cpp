@@ -72,8 +72,7 @@ bool Unroller::changes_in_turns(ExprId id, std::span<const int> written) const {
   const Expr& expr = nest_.exprs[id];
   const bool is_own =
       expr.kind == Expr::Kind::carried || expr.kind == Expr::Kind::turned ||
-      expr.checked ||
-      versions_.contains(expr.argument) ||
+      expr.checked || versions_.contains(expr.argument) ||
       std::ranges::find(written, expr.argument) != written.end();
   return (is_own && is_in_turns(expr.loop)) ||
          std::ranges::any_of(expr.operands, [&](ExprId operand) {
@@ -115,9 +114,9 @@ ExprId Unroller::left_at(const LinearPlace& place,
 bool Unroller::is_read_of(const Array& held, ExprId id) const {
   const Expr& expr = nest_.exprs[id];
   return expr.kind == Expr::Kind::gather && !expr.checked &&
-         expr.loop == loop_ &&
-         expr.argument == held.memory->argument && expr.operands.size() == 1 &&
-         expr.indexed[0].stride == 1 && expr.at == own_part(held);
+         expr.loop == loop_ && expr.argument == held.memory->argument &&
+         expr.operands.size() == 1 && expr.indexed[0].stride == 1 &&
+         expr.at == own_part(held);
 }
 
 void Unroller::carry_reads(const Array& held, std::span<const HeldWrite> writes,

@@ -221,7 +221,8 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
 bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
   if (!one.held || !other.held ||
       one.memory->argument != other.memory->argument ||
-      one.version != other.version || !is_current(one) || one.shape != other.shape)
+      one.version != other.version || !is_current(one) ||
+      one.shape != other.shape)
     return false;
   auto [ours, theirs] = std::mismatch(one.writes.begin(), one.writes.end(),
                                       other.writes.begin(), other.writes.end());

@@ -25,6 +25,7 @@ constexpr int64_t most_turns = 16;
 constexpr int64_t most_written_out = 1000;
 /// Elements of an array that is made in a turn, and copied.
 constexpr int64_t most_copied = int64_t{1} << 14;
+constexpr int64_t copied_at_once = 8;
 
 int64_t product(const std::vector<int64_t>& sizes) {
   int64_t out = 1;
@@ -223,46 +224,57 @@ bool Unroller::put_at(Array& to, int64_t first, Array from) {
       !to.writes.empty() || (from.held && !flush(from)))
     return false;
   if (n == 0) return true;
-  auto put = [&](Turns& turns, ExprId number, ExprId value) {
-    turns.puts.push_back(put_of(to, {number, value}));
-    turns.puts.back().store.at.constant += first;
+  const bool is_in_registers = !from.uniform && !from.memory;
+  const int64_t turns = is_in_registers ? 0 : n / copied_at_once;
+  // Places `number` + 0, 1, ... of what is copied.
+  auto put = [&](int loop, ExprId number, int64_t count) {
+    for (int64_t e = 0; e < count; ++e) {
+      const ExprId place = operation(Op::add, DType::I64, DType::I64,
+                                     {number, integer(DType::I64, e)});
+      const ExprId value = is_in_registers
+                               ? from.elements[static_cast<size_t>(e)]
+                           : from.uniform ? from.elements[0]
+                                          : element_of(from, place, n);
+      std::vector<Turns::Put>& puts = nest_.turns_of(loop).puts;
+      puts.push_back(put_of(to, {place, value}));
+      puts.back().store.at.constant += first;
+    }
   };
-  if (!from.uniform && !from.memory) {
-    Turns once{.count = 1, .carries = {}};
-    for (int64_t e = 0; e < n; ++e)
-      put(once, integer(DType::I64, e),
-          from.elements[static_cast<size_t>(e)]);
-    take_turns(add_turns(std::move(once)));
-  } else {
-    const ExprId start = integer(DType::I64, 0);
-    const int loop = add_turns({.count = n, .carries = {}});
+  const ExprId start = integer(DType::I64, 0);
+  if (turns > 0) {
+    const int loop = add_turns({.count = turns, .carries = {}});
     const int outer = std::exchange(loop_, loop);
     const ExprId number = add_carry(start, DType::I64);
-    set_range(number, 0, n - 1);
-    const ExprId next = operation(Op::add, DType::I64, DType::I64,
-                                  {number, integer(DType::I64, 1)});
-    ExprId value = from.uniform ? from.elements[0] : -1;
-    if (from.held) {
-      value = held_element(from, number);
-    } else if (from.memory) {
-      Expr expr{.kind = Expr::Kind::gather,
-                .dtype = from.dtype,
-                .argument = from.memory->argument,
-                .at = constant_affine(0, 0),
-                .operands = from.memory->base,
-                .indexed = from.memory->base_axes};
-      expr.operands.push_back(number);
-      expr.indexed.push_back({n, 1, true});
-      value = intern(std::move(expr));
-    }
-    Turns& turns = nest_.inner[static_cast<size_t>(loop)];
-    turns.carries[0].next = next;
-    put(turns, number, value);
+    set_range(number, 0, (turns - 1) * copied_at_once);
+    nest_.turns_of(loop).carries[0].next =
+        operation(Op::add, DType::I64, DType::I64,
+                  {number, integer(DType::I64, copied_at_once)});
+    put(loop, number, copied_at_once);
     loop_ = outer;
+    take_turns(loop);
+  }
+  const int64_t done = turns * copied_at_once;
+  if (done < n) {
+    const int loop = add_turns({.count = 1, .carries = {}});
+    put(loop, integer(DType::I64, done), n - done);
     take_turns(loop);
   }
   renew(to);
   return true;
+}
+
+/// Element `place` of `n` of an array in memory.
+ExprId Unroller::element_of(const Array& array, ExprId place, int64_t n) {
+  if (array.held) return held_element(array, place);
+  Expr expr{.kind = Expr::Kind::gather,
+            .dtype = array.dtype,
+            .argument = array.memory->argument,
+            .at = constant_affine(0, 0),
+            .operands = array.memory->base,
+            .indexed = array.memory->base_axes};
+  expr.operands.push_back(place);
+  expr.indexed.push_back({n, 1, true});
+  return intern(std::move(expr));
 }
 
 /// A held array of memory of its own, in a loop with others in it.
@@ -516,8 +528,7 @@ bool Unroller::end_turn(InnerLoop& inner, Arrays given) {
           given[i].elements[e];
   }
   for (size_t k = 0; k < inner.stacks.size(); ++k)
-    if (!add_stack(inner, inner.stacks[k],
-                   std::move(given[inner.carries + k])))
+    if (!add_stack(inner, inner.stacks[k], std::move(given[inner.carries + k])))
       return false;
   given.resize(inner.carries);
   if (!replace_held(inner.carried, given)) return false;
@@ -548,10 +559,10 @@ bool Unroller::add_stack(InnerLoop& inner, Array& stack, Array part) {
                                  {inner.number, integer(DType::I64, n)});
   for (int64_t e = 0; e < n; ++e)
     nest_.turns_of(inner.loop)
-        .puts.push_back(put_of(
-            stack, {operation(Op::add, DType::I64, DType::I64,
-                              {start, integer(DType::I64, e)}),
-                    part.elements[static_cast<size_t>(e)]}));
+        .puts.push_back(
+            put_of(stack, {operation(Op::add, DType::I64, DType::I64,
+                                     {start, integer(DType::I64, e)}),
+                           part.elements[static_cast<size_t>(e)]}));
   return true;
 }
 
