@@ -172,7 +172,26 @@ std::optional<uint64_t> Unroller::folded(const Expr& expr) const {
 
 ExprId Unroller::cast(ExprId value, DType dtype) {
   const DType from = nest_.exprs[value].dtype;
-  return from == dtype ? value : operation(Op::cast, dtype, from, {value});
+  if (from == dtype) return value;
+  if (dtype == DType::I64 && from == DType::I32) return widened(value);
+  return operation(Op::cast, dtype, from, {value});
+}
+
+/// An i32 as i64. What does not wrap is computed in i64 from the beginning: so
+/// places are sums of the numbers of turns, which code steps through.
+ExprId Unroller::widened(ExprId value) {
+  const Expr expr = nest_.exprs[value];
+  const bool is_plain = expr.kind == Expr::Kind::operation && !expr.checked &&
+                        nest_.extents.empty() && range_of(value);
+  if (is_plain && expr.op == Op::cast && expr.operand_dtype == DType::I64 &&
+      range_of(expr.operands[0]))
+    return expr.operands[0];
+  if (is_plain && (expr.op == Op::add || expr.op == Op::sub) &&
+      range_of(expr.operands[0]) && range_of(expr.operands[1])) {
+    const ExprId a = widened(expr.operands[0]), b = widened(expr.operands[1]);
+    return operation(expr.op, DType::I64, DType::I64, {a, b});
+  }
+  return operation(Op::cast, DType::I64, DType::I32, {value});
 }
 
 /// The value of an integer constant.

@@ -231,7 +231,7 @@ class Unroller {
                     const std::vector<int>& rest,
                     const std::vector<int64_t>& places, int64_t window) const;
   bool is_own_place(ExprId index, size_t s) const;
-  bool add_index(Expr& expr, ExprId index, int64_t size, int64_t stride) const;
+  bool add_index(Expr& expr, ExprId index, int64_t size, int64_t stride);
   bool set_member(Expr& expr, const ir::Node& node, const Array& result) const;
 
   /// Result element `i` is element `from(index of i)` of x, by axes but those
@@ -250,6 +250,7 @@ class Unroller {
   ExprId wrapped(ExprId index, int64_t size);
   std::optional<uint64_t> folded(const Expr& expr) const;
   ExprId append(Expr expr);
+  ExprId widened(ExprId value);
   ExprId intern(Expr expr, int64_t version = -1);
   std::vector<int> small_axes(const Array& array) const;
   std::vector<int64_t> small_shape(const Array& array) const;
