@@ -72,6 +72,8 @@ void NestEmitter::poll_after(Value* turns, int loop) {
   const uint64_t every = has_others || nest_.exprs.size() > long_body
                              ? long_turns_unpolled
                              : turns_unpolled;
+  const int64_t count = nest_.turns_of(loop).count;
+  if (count >= 0 && static_cast<uint64_t>(count) < every) return;
   llvm::LLVMContext& context = b_.getContext();
   auto* look = BasicBlock::Create(context, "look", frame_.function);
   auto* again = BasicBlock::Create(context, "again", frame_.function);
