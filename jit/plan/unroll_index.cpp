@@ -255,8 +255,7 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
 bool Unroller::add_index(Expr& expr, ExprId index, int64_t size,
                          int64_t stride) {
   const bool inside = is_inside(index, size);
-  if (inside && nest_.extents.empty() &&
-      nest_.exprs[index].dtype == DType::I32)
+  if (inside && nest_.extents.empty() && nest_.exprs[index].dtype == DType::I32)
     index = widened(index);
   if (const auto value = known(index); value && inside) {
     expr.at.constant += *value * stride;
