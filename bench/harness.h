@@ -99,6 +99,7 @@ void stencils(Table& table);
 void primitives(Table& table);
 void updates(Table& table);
 void loops(Table& table);
+void nested_loops(Table& table);
 void networks(Table& table);
 void random_numbers(Table& table);
 void fourier(Table& table);

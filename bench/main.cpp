@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   bench::primitives(table);
   bench::updates(table);
   bench::loops(table);
+  bench::nested_loops(table);
   bench::networks(table);
   bench::random_numbers(table);
   bench::fourier(table);

@@ -53,6 +53,18 @@ float kalman_gradient(const float* measured, size_t n, float q, float r,
 float lstm_gradient(const float* w, const float* b, const float* xs,
                     size_t steps, float* by_w, float* by_b);
 
+/// Loops in loops, by elements: the sum of all shortest ways between n nodes;
+/// the edit distance of two rows of numbers; the longest of Collatz's sequences
+/// that begin below n; how many of n x n points are in Mandelbrot's set; how
+/// many primes there are below n; and the sum of the Cholesky factor of a
+/// matrix of n rows.
+float shortest_ways(const float* w, size_t n);
+float edit_distance(const float* a, size_t n, const float* b, size_t m);
+float collatz(int64_t n);
+float mandelbrot(int n);
+float sieve(size_t n);
+float cholesky(const float* a, size_t n);
+
 /// So many multiply-adds of f32 as fast as they go: what the machine can do.
 float multiply_adds(double count);
 

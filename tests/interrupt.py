@@ -111,6 +111,8 @@ COMPILED = {
     "gather": f"let x = arange({BIG})\nfor i in range(20) {{ print(sum(x[(x * 7919) % {BIG}])) }}",
     "scatter": f"let x = arange({BIG})\nfor i in range(20) {{ print(sum(scatter_add(x, (x * 7919) % {BIG}, x))) }}",
     "a loop": "def f(x) {\n  var y = x\n  while sum(y) > 0.0 { y = y * 0.5 + 1.0 }\n  y\n}\nprint(jit(f)(ones(f32[9])))",
+    "loops in a loop": "def f(x: i64) {\n  var y = x\n  while y != 1 { for i in range(10) { var j = 0\n while j < 200 { y = y * 2 + 4\n j += 1 } } }\n"
+                       "  y\n}\nprint(jit(f)(2))",
 }
 
 

@@ -29,10 +29,14 @@ class Program:
         self.rng = rng
         self.ours, self.python = [], []
         self.names = 0
-        self.size = rng.choice(SIZES)
+        # One that prints nothing may be one kernel with all its loops, also under vmap; there arrays are in memory.
+        self.quiet = rng.random() < 0.6
+        self.size = rng.choice(SIZES) + (70 if self.quiet and rng.random() < 0.6 else 0)
         self.counters = []  # of the loops around
         self.work = 0  # turns, about
         self.block(1, depth=0, turns=1, statements=rng.randint(3, 7))
+        if self.quiet:
+            self.loop(1, 0, 1)
 
     def line(self, level, ours, python):
         if ours is not None:
@@ -148,7 +152,9 @@ class Program:
             self.line(level, f"let {kept} = w", f"{kept} = list(w)")
             self.line(level, f"w[{index}] = {kept}[0] + 1", f"w[{at}] = {kept}[0] + 1")
             self.line(level, f"a = (a + {kept}[{index}]) % 1009", f"a = (a + {kept}[{at}]) % 1009")
-        elif pick < 0.72 and turns < 20:
+        elif pick < 0.7 and self.quiet:
+            self.whole_array(level, depth, turns)
+        elif pick < 0.72 and turns < 20 and not self.quiet:
             (i, ii), (f, ff) = self.integer(), self.floating()
             self.line(level, f'print("{{{i}}} {{{f}:.9e}}")', f'out.append(f"{{{ii}}} {{{ff}:.9e}}")')
         elif pick < 0.85:
@@ -161,6 +167,27 @@ class Program:
             self.line(level, "}", None)
         elif depth < 3 and turns < 2000:
             self.loop(level, depth, turns)
+
+    def whole_array(self, level, depth, turns):
+        """Arrays change places, or one is made anew."""
+        form = self.rng.randrange(4)
+        if form == 0:
+            return self.line(level, "(v, u) = (u, v)", "v, u = u, v")
+        if form == 1:
+            return self.line(level, "u = v", "u = list(v)")
+        made, counter = self.name("z"), self.name("i")
+        self.line(level, f"var {made} = zeros(f64[{self.size}])", f"{made} = [0.0] * {self.size}")
+        if form == 3 and depth < 3 and turns < 2000:
+            self.line(level, f"for {counter} in range({self.size}) {{", f"for {counter} in range({self.size}):")
+            self.counters.append(counter)
+            ours, python = self.floating()
+            self.line(level + 1, f"{made}[{counter}] = {ours} * 0.25 + u[{counter}]", f"{made}[{counter}] = {python} * 0.25 + u[{counter}]")
+            self.block(level + 1, depth + 1, turns * self.size, 1)
+            self.counters.pop()
+            self.line(level, "}", None)
+        ours, python = self.floating()
+        self.line(level, f"{made}[{self.size - 1}] += {ours}", f"{made}[{self.size - 1}] += {python}")
+        self.line(level, f"u = {made}", f"u = {made}")
 
     def loop(self, level, depth, turns):
         pick = self.rng.random()
@@ -197,8 +224,8 @@ class Program:
         """What the body prints, and what is shown of its variables at the end."""
         out = []
         code = ["def program(math, out):", "    a, b, x, y = 3, 14, 1.5, -0.25",
-                f"    v = [i * 0.5 for i in range({self.size})]", f"    w = [i * 3 - 4 for i in range({self.size})]",
-                *self.python, '    out.append(f"{a} {b} {x:.12e} {y:.12e}")',
+                f"    v = [i * 0.5 for i in range({self.size})]", "    u = [1.0 - e for e in v]", f"    w = [i * 3 - 4 for i in range({self.size})]",
+                *self.python, '    out.append(f"{a} {b} {x:.12e} {y:.12e} {sum(u):.12e}")',
                 '    out.append(" ".join(f"{e:.12e}" for e in v))', '    out.append(" ".join(str(e) for e in w))']
         space = {"least": least}
         exec("\n".join(code), space)
@@ -207,15 +234,19 @@ class Program:
 
     def text(self, number):
         start = ["var a = 3i64", "var b = 14i64", "var x = 1.5f64", "var y = -0.25f64",
-                 f"var v = arange({self.size}, f64) * 0.5", f"var w = arange({self.size}, i64) * 3 - 4"]
-        show = ['print("{a} {b} {x:.12e} {y:.12e}")',
+                 f"var v = arange({self.size}, f64) * 0.5", "var u = 1.0 - v", f"var w = arange({self.size}, i64) * 3 - 4"]
+        show = ["var total = 0.0f64", "for e in u { total += e }", 'print("{a} {b} {x:.12e} {y:.12e} {total:.12e}")',
                 'print("' + " ".join(f"{{v[{i}]:.12e}}" for i in range(self.size)) + '")',
                 'print("' + " ".join(f"{{w[{i}]}}" for i in range(self.size)) + '")']
         body = "\n".join(["  " + line for line in start] + self.ours)
-        return (f"def program{number}() {{\n{body}\n  (a, b, x, y, v, w)\n}}\n"
-                "{\n" + body + "\n" + "\n".join("  " + line for line in show) + "\n}\n" +
-                "".join(f"{{\n  let (a, b, x, y, v, w) = {call}()\n" + "\n".join("  " + line for line in show) + "\n}\n"
-                        for call in (f"program{number}", f"jit(program{number})")))
+        names, result = "(a, b, x, y, v, w, u)", "\n".join("  " + line for line in show) + "\n}\n"
+        text = (f"def program{number}() {{\n{body}\n  {names}\n}}\n{{\n{body}\n{result}" +
+                "".join(f"{{\n  let {names} = {call}()\n{result}" for call in (f"program{number}", f"jit(program{number})")))
+        if self.quiet:
+            member = "\n".join(["  " + line for line in start] + ["  a += zero"] + self.ours)
+            text += (f"def member{number}(zero: i64) {{\n{member}\n  {names}\n}}\n{{\n  let all = jit(vmap(member{number}))(zeros(i64[3]))\n"
+                     "  let (a, b, x, y, v, w, u) = (all.0[1], all.1[1], all.2[1], all.3[1], all.4[1], all.5[1], all.6[1])\n" + result)
+        return text
 
 
 def main():
@@ -230,7 +261,7 @@ def main():
         program = Program(random.Random(options.seed + each))
         printed, shown = program.answers()
         # What compiled code prints names the device.
-        wanted = [*printed, *shown] * 2 + ["[cpu:0] " + line for line in printed] + shown
+        wanted = [*printed, *shown] * 2 + ["[cpu:0] " + line for line in printed] + shown * (2 if program.quiet else 1)
         with tempfile.NamedTemporaryFile("w", suffix=".uni") as file:
             file.write(program.text(each))
             file.flush()

@@ -88,11 +88,18 @@ class NestEmitter {
                     const VectorBody& body);
   void emit_turns(Point& point, llvm::Value* block);
   void take_turns(Point& point, Values& values);
-  void put_all(llvm::ArrayRef<llvm::Value*> parts, Point& point,
+  std::vector<bool> expressions_in(int loop) const;
+  void set_carries(Values& to, int loop,
+                   llvm::ArrayRef<llvm::Value*> from) const;
+  llvm::Value* take_inner_turns(int loop, Point& point, const Values& values);
+  std::vector<llvm::Value*> last_carries(int loop, Point& point,
+                                         const Values& values);
+  void put_all(const std::vector<Turns::Put>& puts,
+               llvm::ArrayRef<llvm::Value*> parts, Point& point,
                const Values& now);
   std::vector<bool> needed_for(ExprId id, const Values& values) const;
   void leave_if_failed();
-  void poll_after(llvm::Value* turns);
+  void poll_after(llvm::Value* turns, int loop);
   virtual void emit_tiles(Point& point, llvm::Value* block);
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
@@ -214,6 +221,7 @@ class NestEmitter {
   virtual llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
                                  const Values& values);
   llvm::Value* bounded(const Expr& expr, llvm::Value* a, llvm::Value* b);
+  llvm::Value* divided_by_power(const Expr& expr, llvm::Value* x);
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
                       const Values& values);
@@ -283,6 +291,8 @@ class NestEmitter {
   NestEmitter* rows_ = nullptr;
   llvm::Value* side_part_ = nullptr;    // of the scan's or scatter's access
   std::vector<llvm::Value*> failures_;  // of checks in the present turn
+  std::vector<int> in_turns_;  // by expression: in which it is computed
+  std::vector<std::vector<llvm::Value*>> last_;  // of inner turns: carries
   int check_number_ = 0;  // reports so far of one expression at one point
 };
 

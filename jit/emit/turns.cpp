@@ -1,5 +1,8 @@
 // A loop at each point of a nest: carries are registers. Points along the last
 // axis are lanes.
+#include <algorithm>
+#include <utility>
+
 #include "jit/emit/nest.h"
 
 namespace unisono::jit {
@@ -59,10 +62,18 @@ void NestEmitter::leave_if_failed() {
   b_.SetInsertPoint(good);
 }
 
-void NestEmitter::poll_after(Value* turns) {
+/// Turns of `loop`; in some of which others may be taken.
+void NestEmitter::poll_after(Value* turns, int loop) {
   if (!frame_.machine.stops_kernels) return;
-  const uint64_t every =
-      nest_.exprs.size() > long_body ? long_turns_unpolled : turns_unpolled;
+  const bool has_others =
+      std::ranges::any_of(nest_.inner, [&](const Turns& inner) {
+        return inner.parent == loop && inner.count != 1;
+      });
+  const uint64_t every = has_others || nest_.exprs.size() > long_body
+                             ? long_turns_unpolled
+                             : turns_unpolled;
+  const int64_t count = nest_.turns_of(loop).count;
+  if (count >= 0 && static_cast<uint64_t>(count) < every) return;
   llvm::LLVMContext& context = b_.getContext();
   auto* look = BasicBlock::Create(context, "look", frame_.function);
   auto* again = BasicBlock::Create(context, "again", frame_.function);
@@ -75,9 +86,9 @@ void NestEmitter::poll_after(Value* turns) {
 }
 
 /// What a turn writes; neighbours with one condition share its branch.
-void NestEmitter::put_all(llvm::ArrayRef<Value*> parts, Point& point,
+void NestEmitter::put_all(const std::vector<Turns::Put>& puts,
+                          llvm::ArrayRef<Value*> parts, Point& point,
                           const Values& now) {
-  const std::vector<Turns::Put>& puts = nest_.turns->puts;
   llvm::LLVMContext& context = b_.getContext();
   for (size_t p = 0; p < puts.size();) {
     const ExprId condition = puts[p].condition;
@@ -105,11 +116,39 @@ void NestEmitter::put_all(llvm::ArrayRef<Value*> parts, Point& point,
 /// Computes all expressions: before the loop those that its turns do not
 /// change, after it carries have their last values.
 void NestEmitter::take_turns(Point& point, Values& values) {
-  const Turns& turns = *nest_.turns;
-  const std::vector<bool> inside = carried_expressions(nest_);
-  std::vector<bool> outside = inside;
-  outside.flip();
-  compute(outside, point, values);
+  in_turns_ = turns_of_expressions(nest_);
+  last_.resize(nest_.inner.size());
+  compute(expressions_in(before_turns), point, values);
+  set_carries(values, -1, last_carries(-1, point, values));
+}
+
+/// The expressions that are computed in each turn of `loop`.
+std::vector<bool> NestEmitter::expressions_in(int loop) const {
+  std::vector<bool> out;
+  for (const int turns : in_turns_) out.push_back(turns == loop);
+  return out;
+}
+
+void NestEmitter::set_carries(Values& to, int loop,
+                              llvm::ArrayRef<Value*> from) const {
+  for (size_t e = 0; e < to.size(); ++e)
+    if (const Expr& expr = nest_.exprs[e];
+        expr.kind == Expr::Kind::carried && expr.loop == loop)
+      to[e] = from[static_cast<size_t>(expr.carry)];
+}
+
+/// Takes turns inside others, which end first if a check has failed.
+Value* NestEmitter::take_inner_turns(int loop, Point& point,
+                                     const Values& values) {
+  leave_if_failed();
+  last_[static_cast<size_t>(loop)] = last_carries(loop, point, values);
+  return b_.getTrue();
+}
+
+/// All turns of a loop; what its carries are afterwards.
+std::vector<Value*> NestEmitter::last_carries(int loop, Point& point,
+                                              const Values& values) {
+  const Turns& turns = nest_.turns_of(loop);
   auto shaped = [&](const Turns::Carry& carry, Value* value) {
     const bool vector = in_loop_[carry.first] || in_loop_[carry.next];
     return vector ? widened(value, point) : value;
@@ -120,18 +159,20 @@ void NestEmitter::take_turns(Point& point, Values& values) {
   for (const Turns::Put& put : turns.puts)
     put_parts.push_back(
         offset_at(put.store.at, unit_part(put.store.at, point), point));
-  auto set_carries = [&](Values& to, llvm::ArrayRef<Value*> from) {
-    for (size_t e = 0; e < to.size(); ++e)
-      if (const Expr& expr = nest_.exprs[e]; expr.kind == Expr::Kind::carried)
-        to[e] = from[static_cast<size_t>(expr.carry)];
-  };
-  if (turns.count == 0) return set_carries(values, state);
+  if (turns.count == 0) return state;
 
   llvm::LLVMContext& context = b_.getContext();
-  BasicBlock* before = b_.GetInsertBlock();
   auto* head = BasicBlock::Create(context, "turn", frame_.function);
   auto* done = BasicBlock::Create(context, "turned", frame_.function);
-  b_.CreateBr(head);
+  // Where the turns are over, and with which carries.
+  std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ends;
+  if (turns.guard >= 0) {
+    ends.emplace_back(b_.GetInsertBlock(), state);
+    b_.CreateCondBr(values[turns.guard], head, done);
+  } else {
+    b_.CreateBr(head);
+  }
+  BasicBlock* before = b_.GetInsertBlock();
   b_.SetInsertPoint(head);
   llvm::PHINode* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
   turn->addIncoming(index_constant(0), before);
@@ -142,22 +183,23 @@ void NestEmitter::take_turns(Point& point, Values& values) {
     value = carried.back();
   }
   Values now = values;
-  set_carries(now, state);
+  set_carries(now, loop, state);
   if (turns.condition >= 0) {
     compute(needed_for(turns.condition, now), point, now);
     leave_if_failed();
     auto* work = BasicBlock::Create(context, "work", frame_.function);
+    ends.emplace_back(b_.GetInsertBlock(), state);
     b_.CreateCondBr(now[turns.condition], work, done);
     b_.SetInsertPoint(work);
   }
-  compute(inside, point, now);
-  put_all(put_parts, point, now);
+  compute(expressions_in(loop), point, now);
+  put_all(turns.puts, put_parts, point, now);
   leave_if_failed();
   std::vector<Value*> next;
   for (const Turns::Carry& carry : turns.carries)
     next.push_back(shaped(carry, now[carry.next]));
   Value* following = b_.CreateAdd(turn, index_constant(1));
-  poll_after(following);
+  if (turns.count != 1) poll_after(following, loop);
   BasicBlock* end = b_.GetInsertBlock();
   turn->addIncoming(following, end);
   for (size_t i = 0; i < next.size(); ++i)
@@ -167,10 +209,17 @@ void NestEmitter::take_turns(Point& point, Values& values) {
   } else {
     b_.CreateCondBr(b_.CreateICmpSLT(following, index_constant(turns.count)),
                     head, done);
-    state = std::move(next);
+    ends.emplace_back(end, std::move(next));
   }
   b_.SetInsertPoint(done);
-  set_carries(values, state);
+  if (ends.size() == 1) return ends[0].second;
+  for (size_t i = 0; i < state.size(); ++i) {
+    llvm::PHINode* last = b_.CreatePHI(state[i]->getType(), 2);
+    for (const auto& [block, values_there] : ends)
+      last->addIncoming(values_there[i], block);
+    state[i] = last;
+  }
+  return state;
 }
 
 }  // namespace unisono::jit

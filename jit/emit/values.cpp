@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "jit/emit/nest.h"
@@ -333,6 +334,10 @@ Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
                      expr.at.factors[point.vector_axis], point);
     }
     case Expr::Kind::choice: return values[segment_->chosen[id]];
+    case Expr::Kind::turns: return take_inner_turns(expr.loop, point, values);
+    case Expr::Kind::turned:
+      return last_[static_cast<size_t>(expr.loop)]
+                  [static_cast<size_t>(expr.carry)];
     case Expr::Kind::carried:
     case Expr::Kind::reduced: break;  // known before
   }
@@ -379,6 +384,25 @@ Value* NestEmitter::bounded(const Expr& expr, Value* a, Value* b) {
   return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, better(x, bound));
 }
 
+/// The quotient by a power of two, rounded down, or what is left: null if that
+/// is not what it is. Integers with a sign; others LLVM knows.
+Value* NestEmitter::divided_by_power(const Expr& expr, Value* x) {
+  if ((expr.op != ir::Op::floor_div && expr.op != ir::Op::mod) ||
+      !is_signed(expr.dtype) || !is_integer(expr.dtype))
+    return nullptr;
+  const Expr& by = nest_.exprs[expr.operands[1]];
+  if (by.kind != Expr::Kind::constant || !std::has_single_bit(by.bits) ||
+      by.bits >> (8 * byte_size(by.dtype) - 1) != 0)
+    return nullptr;
+  llvm::Type* type = x->getType();
+  return expr.op == ir::Op::mod
+             ? b_.CreateAnd(x, llvm::ConstantInt::get(type, by.bits - 1))
+             : b_.CreateAShr(
+                   x,
+                   llvm::ConstantInt::get(
+                       type, static_cast<uint64_t>(std::countr_zero(by.bits))));
+}
+
 Value* NestEmitter::operation(const Expr& expr, ExprId id, Point& point,
                               const Values& values) {
   llvm::SmallVector<Value*> operands;
@@ -391,7 +415,9 @@ Value* NestEmitter::operation(const Expr& expr, ExprId id, Point& point,
     for (Value*& operand : operands) operand = widened(operand, point);
   EmitContext c = context(vector ? point.lanes : 0);
   if (operands.size() == 2)
-    if (Value* result = bounded(expr, operands[0], operands[1])) return result;
+    for (Value* result : {bounded(expr, operands[0], operands[1]),
+                          divided_by_power(expr, operands[0])})
+      if (result) return result;
   Value* result =
       expr.op == ir::Op::cast
           ? emit_cast(c, expr.operand_dtype, expr.dtype, operands[0])

@@ -31,23 +31,50 @@ std::vector<bool> inner_expressions(const Nest& nest) {
   return inner;
 }
 
-std::vector<bool> carried_expressions(const Nest& nest) {
-  std::vector<bool> carried(nest.exprs.size());
-  auto is_put = [&](int argument) {
-    return argument >= 0 && nest.turns &&
-           std::any_of(nest.turns->puts.begin(), nest.turns->puts.end(),
-                       [&](const Turns::Put& put) {
-                         return put.store.argument == argument;
-                       });
+std::vector<int> turns_of_expressions(const Nest& nest) {
+  std::vector<int> out(nest.exprs.size(), before_turns);
+  if (!nest.turns) return out;
+  std::vector<int> depth(nest.inner.size());  // parents stand before
+  for (size_t i = 0; i < depth.size(); ++i)
+    depth[i] = nest.inner[i].parent < 0
+                   ? 1
+                   : depth[static_cast<size_t>(nest.inner[i].parent)] + 1;
+  auto depth_of = [&](int loop) {
+    return loop < 0 ? loop + 1 : depth[static_cast<size_t>(loop)];
   };
-  for (size_t e = 0; e < nest.exprs.size(); ++e) {
-    carried[e] = nest.exprs[e].kind == Expr::Kind::carried ||
-                 (nest.turns && nest.exprs[e].checked) ||
-                 is_put(nest.exprs[e].argument);
-    for (ExprId operand : nest.exprs[e].operands)
-      if (carried[operand]) carried[e] = true;
+  std::vector<int> put;  // arguments
+  for_each_turns(nest, [&](const Turns& turns) {
+    for (const Turns::Put& each : turns.puts)
+      put.push_back(each.store.argument);
+  });
+  for (size_t e = 0; e < out.size(); ++e) {
+    const Expr& expr = nest.exprs[e];
+    if (expr.kind == Expr::Kind::turns)
+      out[e] = nest.inner[static_cast<size_t>(expr.loop)].parent;
+    else if (expr.kind == Expr::Kind::carried || expr.checked ||
+             (expr.argument >= 0 &&
+              std::ranges::find(put, expr.argument) != put.end()))
+      out[e] = expr.loop;
+    for (ExprId operand : expr.operands)
+      if (depth_of(out[operand]) > depth_of(out[e])) out[e] = out[operand];
   }
+  return out;
+}
+
+std::vector<bool> carried_expressions(const Nest& nest) {
+  std::vector<bool> carried;
+  for (const int loop : turns_of_expressions(nest))
+    carried.push_back(loop != before_turns);
   return carried;
+}
+
+double times_taken(const Nest& nest, int loop, double unknown) {
+  if (loop == before_turns || !nest.turns) return 1;
+  const Turns& turns = nest.turns_of(loop);
+  const double own =
+      turns.count < 0 ? unknown
+                      : static_cast<double>(std::max<int64_t>(turns.count, 1));
+  return loop < 0 ? own : own * times_taken(nest, turns.parent, unknown);
 }
 
 std::vector<bool> varying_expressions(const Nest& nest, int axis) {
@@ -59,8 +86,8 @@ std::vector<bool> varying_expressions(const Nest& nest, int axis) {
       const Expr& expr = nest.exprs[e];
       bool own = expr.at.factors[axis] != 0;
       for (ExprId operand : expr.operands) own = own || varying[operand];
-      if (expr.kind == Expr::Kind::carried) {
-        const auto& carry = nest.turns->carries[expr.carry];
+      if (expr.kind == Expr::Kind::carried || expr.kind == Expr::Kind::turned) {
+        const auto& carry = nest.turns_of(expr.loop).carries[expr.carry];
         own = varying[carry.first] || varying[carry.next];
       }
       grows = grows || (own && !varying[e] && nest.turns);
@@ -91,6 +118,26 @@ bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
   return inner[store.value];
 }
 
+namespace {
+
+/// Calls `f(ExprId&)` for every expression that the turns name.
+template <class AnyTurns, class F>
+void for_each_expression(AnyTurns& turns, F&& f) {
+  for (auto& carry : turns.carries) {
+    f(carry.first);
+    f(carry.next);
+  }
+  for (auto& put : turns.puts) {
+    f(put.store.value);
+    f(put.index);
+    if (put.condition >= 0) f(put.condition);
+  }
+  if (turns.condition >= 0) f(turns.condition);
+  if (turns.guard >= 0) f(turns.guard);
+}
+
+}  // namespace
+
 void prune(Nest& nest, const std::vector<bool>& keep_checked) {
   std::vector<bool> used(nest.exprs.size()), live(nest.reductions.size());
   for (const Store& store : nest.stores) used[store.value] = true;
@@ -99,18 +146,13 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
     used[nest.scatter->value] = true;
     for (ExprId index : nest.scatter->indices) used[index] = true;
   }
-  if (nest.turns) {
-    for (const Turns::Carry& carry : nest.turns->carries)
-      used[carry.first] = used[carry.next] = true;
-    for (const Turns::Put& put : nest.turns->puts) {
-      used[put.store.value] = used[put.index] = true;
-      if (put.condition >= 0) used[put.condition] = true;
-    }
-    if (nest.turns->condition >= 0) used[nest.turns->condition] = true;
-  }
+  for_each_turns(nest, [&](const Turns& turns) {
+    for_each_expression(turns, [&](ExprId id) { used[id] = true; });
+  });
   for (size_t e = nest.exprs.size(); e-- > 0;) {
     const Expr& expr = nest.exprs[e];
-    used[e] = used[e] || (expr.checked && keep_checked[e]);
+    used[e] = used[e] || (expr.checked && keep_checked[e]) ||
+              expr.kind == Expr::Kind::turns;
     if (!used[e]) continue;
     for (ExprId operand : expr.operands) used[operand] = true;
     if (expr.kind != Expr::Kind::reduced) continue;
@@ -148,20 +190,9 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
     nest.scatter->value = renamed[nest.scatter->value];
     for (ExprId& index : nest.scatter->indices) index = renamed[index];
   }
-  if (nest.turns)
-    for (Turns::Carry& carry : nest.turns->carries) {
-      carry.first = renamed[carry.first];
-      carry.next = renamed[carry.next];
-    }
-  if (nest.turns) {
-    for (Turns::Put& put : nest.turns->puts) {
-      put.store.value = renamed[put.store.value];
-      put.index = renamed[put.index];
-      if (put.condition >= 0) put.condition = renamed[put.condition];
-    }
-    if (nest.turns->condition >= 0)
-      nest.turns->condition = renamed[nest.turns->condition];
-  }
+  for_each_turns(nest, [&](Turns& turns) {
+    for_each_expression(turns, [&](ExprId& id) { id = renamed[id]; });
+  });
   nest.exprs = std::move(exprs);
   nest.reductions = std::move(reductions);
 }
@@ -180,9 +211,10 @@ void drop_arguments(Kernel& kernel) {
     });
     for (const Store& store : nest.stores)
       arguments[store.argument].written = true;
-    if (nest.turns)
-      for (const Turns::Put& put : nest.turns->puts)
+    for_each_turns(nest, [&](const Turns& turns) {
+      for (const Turns::Put& put : turns.puts)
         arguments[put.store.argument].written = true;
+    });
     if (nest.scan) {
       arguments[nest.scan->argument].written = true;
       for (int shared : {nest.scan->carries, nest.scan->flags})
@@ -258,26 +290,37 @@ std::string part_text(const Scatter& scatter) {
   __builtin_unreachable();
 }
 
+std::string loop_text(const Expr& expr) {
+  return expr.loop < 0 ? "" : fmt::format(" of turns {}", expr.loop);
+}
+
 std::string text(const Expr& expr) {
   switch (expr.kind) {
     case Expr::Kind::constant: return fmt::format("bits {:#x}", expr.bits);
     case Expr::Kind::position: return "position";
     case Expr::Kind::iota: return fmt::format("index {}", text(expr.at));
     case Expr::Kind::load:
-      return fmt::format("load a{}[{}]", expr.argument, text(expr.at));
+      return fmt::format("load a{}[{}]{}", expr.argument, text(expr.at),
+                         loop_text(expr));
     case Expr::Kind::gather:
-      return fmt::format("gather a{}[{}]{}", expr.argument,
+      return fmt::format("gather a{}[{}]{}{}", expr.argument,
                          indexed_text(expr.at, expr.operands, expr.indexed),
-                         checked_text(expr.checked, expr.source, expr.member));
+                         checked_text(expr.checked, expr.source, expr.member),
+                         loop_text(expr));
     case Expr::Kind::operation:
-      return fmt::format("{}.{} %{}{}", ir::name(expr.op),
+      return fmt::format("{}.{} %{}{}{}", ir::name(expr.op),
                          name(expr.operand_dtype),
                          fmt::join(expr.operands, ", %"),
-                         checked_text(expr.checked, expr.source, expr.member));
+                         checked_text(expr.checked, expr.source, expr.member),
+                         expr.checked ? loop_text(expr) : "");
     case Expr::Kind::reduced:
       return fmt::format("reduction {}{}", expr.reduction,
                          expr.best ? " best" : "");
-    case Expr::Kind::carried: return fmt::format("carry {}", expr.carry);
+    case Expr::Kind::carried:
+      return fmt::format("carry {}{}", expr.carry, loop_text(expr));
+    case Expr::Kind::turns: return fmt::format("turns{}", loop_text(expr));
+    case Expr::Kind::turned:
+      return fmt::format("last carry {}{}", expr.carry, loop_text(expr));
     case Expr::Kind::choice:
       return fmt::format("choice %{} by {} from {}",
                          fmt::join(expr.operands, ", %"), text(expr.at),
@@ -309,6 +352,23 @@ std::string text(const Reduction& reduction) {
   return out + fmt::format(" by {}", order_name(reduction.order));
 }
 
+void print(std::string& out, const Turns& turns) {
+  out += turns.condition < 0
+             ? fmt::format("    {} turns", turns.count)
+             : fmt::format("    turns while %{}", turns.condition);
+  for (size_t i = 0; i < turns.carries.size(); ++i)
+    out += fmt::format("{} carry {}: {} %{} then %{}", i ? "," : ":", i,
+                       name(turns.carries[i].dtype), turns.carries[i].first,
+                       turns.carries[i].next);
+  out += "\n";
+  for (const Turns::Put& put : turns.puts)
+    out += fmt::format(
+        "    put a{}[{} + %{} by {}] = %{}{}{}\n", put.store.argument,
+        text(put.store.at), put.index, put.stride, put.store.value,
+        put.condition < 0 ? "" : fmt::format(" where %{}", put.condition),
+        put.held ? " held" : "");
+}
+
 void print(std::string& out, const Nest& nest) {
   out += "  for";
   for (size_t a = 0; a < nest.extents.size(); ++a)
@@ -324,21 +384,14 @@ void print(std::string& out, const Nest& nest) {
   }
   for (size_t r = 0; r < nest.reductions.size(); ++r)
     out += fmt::format("    reduction {}: {}\n", r, text(nest.reductions[r]));
-  if (const auto& turns = nest.turns) {
-    out += turns->condition < 0
-               ? fmt::format("    {} turns", turns->count)
-               : fmt::format("    turns while %{}", turns->condition);
-    for (size_t i = 0; i < turns->carries.size(); ++i)
-      out += fmt::format("{} carry {}: {} %{} then %{}", i ? "," : ":", i,
-                         name(turns->carries[i].dtype), turns->carries[i].first,
-                         turns->carries[i].next);
+  if (nest.turns) print(out, *nest.turns);
+  for (size_t i = 0; i < nest.inner.size(); ++i) {
+    const Turns& turns = nest.inner[i];
+    out += fmt::format("    turns {}", i);
+    if (turns.parent >= 0) out += fmt::format(" in {}", turns.parent);
+    if (turns.guard >= 0) out += fmt::format(" if %{}", turns.guard);
     out += "\n";
-    for (const Turns::Put& put : turns->puts)
-      out += fmt::format(
-          "    put a{}[{} + %{} by {}] = %{}{}{}\n", put.store.argument,
-          text(put.store.at), put.index, put.stride, put.store.value,
-          put.condition < 0 ? "" : fmt::format(" where %{}", put.condition),
-          put.held ? " held" : "");
+    print(out, turns);
   }
   for (const Store& store : nest.stores)
     out += fmt::format("    store a{}[{}] = %{}\n", store.argument,

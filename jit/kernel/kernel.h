@@ -33,7 +33,9 @@ struct Expr {
     gather,     // argument[at + sum of index * stride], indices checked
     operation,  // `op` of operands, computed in operand_dtype
     reduced,    // result of the nest's reduction number `reduction`
-    carried,    // carry number `carry` of the nest's turns
+    carried,    // carry number `carry` of the turns `loop`
+    turns,      // no value: here the turns `loop`, inside others, are taken
+    turned,     // what carry `carry` of the turns `loop`, the operand, ends as
     choice,     // operand k, so many of `bounds` are at most `at`: choice.h
   };
   Kind kind = Kind::constant;
@@ -43,6 +45,7 @@ struct Expr {
   int argument = -1;
   int reduction = -1;
   int carry = -1;
+  int loop = -1;      // the turns in which it stands, or those it is about
   bool best = false;  // reduced, of argmax: the value instead of its index
   /// The nest's loops over its reduced axes run one after another. The value is
   /// available from loop number `phase` on, the result of a reduction in loop p
@@ -157,7 +160,8 @@ struct Scatter {
 
 /// A loop at each point of a nest (native_loop.h): carries begin with the
 /// values of `first`, and take those of `next` in each turn; all turns of a
-/// point run in registers. The nest stores their last values.
+/// point run in registers. The nest stores their last values. Turns are named
+/// by number: -1 are the nest's own, others are in Nest::inner.
 struct Turns {
   /// How many; -1: as long as `condition`, the same at all points, holds of the
   /// carries.
@@ -180,6 +184,10 @@ struct Turns {
     bool held = false;      // of an array that the turns read, too
   };
   std::vector<Put> puts = {};
+  /// Of inner ones: the turns in which they are taken, and whether they are;
+  /// -1: always.
+  int parent = -1;
+  ExprId guard = -1;
 };
 
 /// Loops over a box. The kept axes are independent of one another; the points
@@ -193,7 +201,18 @@ struct Nest {
   std::optional<Scan> scan = {};
   std::optional<Scatter> scatter = {};
   std::optional<Turns> turns = {};
+  /// Loops in the turns, each taken where its expression of kind `turns`
+  /// stands. What a turn reads of an argument that some turns put to is what is
+  /// there where the expression stands.
+  std::vector<Turns> inner = {};
 
+  /// By number.
+  const Turns& turns_of(int loop) const {
+    return loop < 0 ? *turns : inner[static_cast<size_t>(loop)];
+  }
+  Turns& turns_of(int loop) {
+    return loop < 0 ? *turns : inner[static_cast<size_t>(loop)];
+  }
   int64_t points() const;
   int64_t kept_points() const;
 };
@@ -219,9 +238,24 @@ struct Kernel {
 /// (results of reductions do not).
 std::vector<bool> inner_expressions(const Nest& nest);
 
-/// For each expression, whether it is computed in each of the nest's turns:
-/// what depends on a carry, reads what turns put, or may fail.
+/// For each expression, the turns in each of which it is computed: what depends
+/// on a carry, reads what turns put, or may fail. Others are `before_turns`.
+constexpr int before_turns = -2;
+std::vector<int> turns_of_expressions(const Nest& nest);
+
+/// For each expression, whether it is computed in each of the nest's turns.
 std::vector<bool> carried_expressions(const Nest& nest);
+
+/// How often turns are taken at a point; loops of which nobody knows count as
+/// `unknown`.
+double times_taken(const Nest& nest, int loop, double unknown);
+
+/// Calls `f(Turns&)` for the nest's turns, and those inside.
+template <class AnyNest, class F>
+void for_each_turns(AnyNest& nest, F&& f) {
+  if (nest.turns) f(*nest.turns);
+  for (auto& inner : nest.inner) f(inner);
+}
 
 /// For each expression, whether it changes along an axis.
 std::vector<bool> varying_expressions(const Nest& nest, int axis);
@@ -248,8 +282,9 @@ void for_each_affine(Nest& nest, F&& f) {
     if (expr.member.per_member) f(expr.member.element);
   }
   for (Store& store : nest.stores) f(store.at);
-  if (nest.turns)
-    for (Turns::Put& put : nest.turns->puts) f(put.store.at);
+  for_each_turns(nest, [&](Turns& turns) {
+    for (Turns::Put& put : turns.puts) f(put.store.at);
+  });
   if (nest.scan) f(nest.scan->at);
   if (nest.scatter) {
     f(nest.scatter->at);
@@ -263,8 +298,9 @@ void for_each_argument(Nest& nest, F&& f) {
   for (Expr& expr : nest.exprs)
     if (expr.argument >= 0) f(expr.argument);
   for (Store& store : nest.stores) f(store.argument);
-  if (nest.turns)
-    for (Turns::Put& put : nest.turns->puts) f(put.store.argument);
+  for_each_turns(nest, [&](Turns& turns) {
+    for (Turns::Put& put : turns.puts) f(put.store.argument);
+  });
   if (nest.scan) {
     f(nest.scan->argument);
     if (nest.scan->carries >= 0) f(nest.scan->carries);

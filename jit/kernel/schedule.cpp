@@ -133,6 +133,7 @@ std::vector<bool> expressions_of_points(const Nest& nest) {
     const Expr& expr = nest.exprs[e];
     out[e] = expr.kind == Expr::Kind::reduced ||
              expr.kind == Expr::Kind::carried ||
+             expr.kind == Expr::Kind::turned ||
              std::ranges::any_of(expr.at.factors,
                                  [](int64_t factor) { return factor != 0; }) ||
              std::ranges::any_of(expr.operands,
@@ -406,9 +407,12 @@ void choose_vector_axis(Nest& nest, const Kernel& kernel,
 
 namespace {
 
-bool holds_arrays(const Turns& turns) {
-  return std::any_of(turns.puts.begin(), turns.puts.end(),
-                     [](const Turns::Put& put) { return put.held; });
+bool holds_arrays(const Nest& nest) {
+  bool found = false;
+  for_each_turns(nest, [&](const Turns& turns) {
+    for (const Turns::Put& put : turns.puts) found = found || put.held;
+  });
+  return found;
 }
 
 int64_t stored_bytes(const Nest& nest, const Kernel& kernel) {
@@ -447,7 +451,7 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows;
   } else if (plan.vector_axis < 0) {
     plan.units = 1;
-  } else if (nest.turns && holds_arrays(*nest.turns)) {
+  } else if (nest.turns && holds_arrays(nest)) {
     // Each point writes where it likes.
     plan.lanes = 1;
     plan.block = 1;
@@ -506,10 +510,10 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows * plan.blocks;
   }
   // About 20 microseconds of work are worth another worker.
-  const double turns = !nest.turns ? 1
-                       : nest.turns->count < 0
-                           ? unknown_turns
-                           : static_cast<double>(nest.turns->count);
+  double turns = nest.turns ? times_taken(nest, -1, unknown_turns) : 1;
+  for (size_t i = 0; i < nest.inner.size(); ++i)
+    turns =
+        std::max(turns, times_taken(nest, static_cast<int>(i), unknown_turns));
   const double nanoseconds = turns *
                              (static_cast<double>(work.bytes) / 12 +
                               static_cast<double>(work.flops) * .03) *

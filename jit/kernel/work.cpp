@@ -15,7 +15,7 @@ using Axes = std::vector<bool>;
 class NestWork {
  public:
   explicit NestWork(const Nest& nest)
-      : nest_(nest), carried_(carried_expressions(nest)) {
+      : nest_(nest), turns_(turns_of_expressions(nest)) {
     for (const Expr& expr : nest.exprs) depends_.push_back(axes_of(expr));
   }
 
@@ -23,7 +23,7 @@ class NestWork {
     double total = 0;
     for (size_t e = 0; e < nest_.exprs.size(); ++e)
       total += flops_of(nest_.exprs[e]) * points(depends_[e]) *
-               (carried_[e] ? turns() : 1);
+               times_taken(nest_, turns_[e], unknown_turns);
     for (const Reduction& reduction : nest_.reductions) {
       const bool dot = reduction.kind == Reduction::Kind::dot;
       if (is_floating(reduction.dtype))
@@ -45,13 +45,18 @@ class NestWork {
       if (expr.kind != Expr::Kind::load && expr.kind != Expr::Kind::gather)
         continue;
       read[expr.argument] +=
-          points(axes_of(expr)) * (nest_.turns && carried_[e] ? turns() : 1);
+          points(axes_of(expr)) * times_taken(nest_, turns_[e], unknown_turns);
     }
     for (const Store& store : nest_.stores)
       written[store.argument] += points(axes_of(store.at));
-    if (nest_.turns)
-      for (const Turns::Put& put : nest_.turns->puts)
-        written[put.store.argument] += turns() * points(axes_of(put.store.at));
+    auto count_puts = [&](int loop) {
+      for (const Turns::Put& put : nest_.turns_of(loop).puts)
+        written[put.store.argument] += times_taken(nest_, loop, unknown_turns) *
+                                       points(axes_of(put.store.at));
+    };
+    if (nest_.turns) count_puts(-1);
+    for (size_t i = 0; i < nest_.inner.size(); ++i)
+      count_puts(static_cast<int>(i));
     if (nest_.scan)
       written[nest_.scan->argument] += points(axes_of(nest_.scan->at));
     if (nest_.scatter) {
@@ -64,10 +69,8 @@ class NestWork {
   }
 
  private:
-  /// One where nobody knows.
-  double turns() const {
-    return static_cast<double>(std::max<int64_t>(nest_.turns->count, 1));
-  }
+  /// Where nobody knows.
+  static constexpr double unknown_turns = 1;
 
   /// Of the stages of a scan one counts: the others are how a GPU does it.
   bool is_asked_for() const {
@@ -106,7 +109,8 @@ class NestWork {
     if (expr.kind == Expr::Kind::reduced)
       for (size_t a = 0; a < out.size(); ++a) out[a] = !nest_.reduced[a];
     // A carry may depend on anything.
-    if (expr.kind == Expr::Kind::carried) out.assign(out.size(), true);
+    if (expr.kind == Expr::Kind::carried || expr.kind == Expr::Kind::turned)
+      out.assign(out.size(), true);
     return out;
   }
 
@@ -126,8 +130,8 @@ class NestWork {
   }
 
   const Nest& nest_;
-  const std::vector<bool> carried_;
-  std::vector<Axes> depends_;  // by expression
+  const std::vector<int> turns_;  // by expression: in which it is computed
+  std::vector<Axes> depends_;     // by expression
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "jit/ir/kinds.h"
+#include "jit/loops/known_turns.h"
 #include "jit/loops/plain_loop.h"
 #include "jit/plan/fuser.h"
 #include "jit/plan/join_copies.h"
-#include "jit/plan/known_turns.h"
 #include "jit/plan/native_loop.h"
 
 namespace unisono::jit {
@@ -173,6 +173,7 @@ bool Fuser::place_native_loop(NodeId id) {
     places.ranges.push_back(range_of(operand));
   }
   places.wanted = wanted_results(id);
+  places.scratch = [&](int64_t bytes) { return plan_.add_buffer(bytes); };
   for (int i = 0; i < ir::result_count(node); ++i)
     places.results.push_back(
         plan_.add_buffer(ir::result_type(node, i).bytes()));

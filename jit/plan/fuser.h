@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "jit/kernel/group.h"
+#include "jit/loops/known_turns.h"
 #include "jit/plan/fuse.h"
-#include "jit/plan/known_turns.h"
 #include "jit/plan/lowering.h"
 
 namespace unisono::jit {

@@ -43,7 +43,8 @@ bool begins_with(const ir::Type& type, const Extents& extents) {
          std::equal(extents.begin(), extents.end(), sizes.begin());
 }
 
-bool is_plain(const Graph& graph, size_t& nodes) {
+/// `any_loop`: there may be others than short counted ones.
+bool is_plain(const Graph& graph, bool any_loop, size_t& nodes) {
   nodes += graph.nodes.size();
   if (nodes > most_nodes) return false;
   return std::ranges::all_of(graph.nodes, [&](const Node& node) {
@@ -56,10 +57,12 @@ bool is_plain(const Graph& graph, size_t& nodes) {
       case ir::Kind::dot: return true;
       case ir::Kind::control:
         if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
-          return is_plain(*a->then_graph, nodes) &&
-                 is_plain(*a->else_graph, nodes);
+          return is_plain(*a->then_graph, any_loop, nodes) &&
+                 is_plain(*a->else_graph, any_loop, nodes);
         if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
-          return a->is_counted() && is_plain(*a->body, nodes);
+          return is_plain(*a->body, any_loop, nodes) &&
+                 (a->is_counted() ||
+                  (any_loop && is_plain(*a->condition, any_loop, nodes)));
         return true;
       case ir::Kind::argreduce:
       case ir::Kind::scan:
@@ -75,13 +78,14 @@ bool is_plain(const Graph& graph, size_t& nodes) {
 class LoopMaker {
  public:
   LoopMaker(const Graph& graph, const Node& loop, const LoopPlaces& places,
-            bool checked)
+            bool checked, const Machine& machine)
       : graph_(graph),
         loop_(loop),
         a_(ir::attrs<LoopAttrs>(loop)),
         places_(places),
         checked_(checked),
-        carries_(static_cast<size_t>(a_.carries)) {
+        carries_(static_cast<size_t>(a_.carries)),
+        has_others_(machine.stops_kernels && has_long_loop(*a_.body)) {
     if (!a_.is_counted()) known_ = known_turns(graph, loop);
   }
 
@@ -123,6 +127,7 @@ class LoopMaker {
   const LoopPlaces& places_;
   const bool checked_;
   const size_t carries_;
+  const bool has_others_;  // loops inside that are not written out
   std::optional<KnownTurns> known_;
   Kernel kernel_;
   // Of the nest in the making.
@@ -304,7 +309,8 @@ void LoopMaker::add_operands(std::vector<PointArray>& arguments) {
 bool LoopMaker::add_condition(Unroller& at,
                               const std::vector<PointArray>& arguments) {
   auto goes_on = at.place(*a_.condition, arguments);
-  if (!goes_on || !at.settle((*goes_on)[0]) || !(*goes_on)[0].space.empty())
+  if (!goes_on || !at.settle((*goes_on)[0]) || !(*goes_on)[0].space.empty() ||
+      !nest_.inner.empty())
     return false;
   nest_.turns->condition = (*goes_on)[0].elements[0];
   return true;
@@ -317,11 +323,8 @@ bool LoopMaker::add_results(Unroller& at, const std::vector<size_t>& results,
     const bool wanted = std::ranges::find(results, i) != results.end();
     const bool is_carry = i < carries_;
     if (!wanted && !is_held(i) && !(is_carry && own_[i].second > 0)) continue;
+    if (is_held(i)) continue;
     PointArray& value = given[i];
-    if (is_held(i)) {
-      if (!add_held_result(at, i, std::move(value))) return false;
-      continue;
-    }
     const PointArray place = at.shaped(part_type(i));
     if (!at.settle(value) || value.space != place.space ||
         static_cast<int64_t>(value.elements.size()) != at.count(place))
@@ -340,6 +343,11 @@ bool LoopMaker::add_results(Unroller& at, const std::vector<size_t>& results,
       }
     }
   }
+  // What is in memory changes when all else has been read.
+  given.resize(carries_);
+  if (has_others_ && !at.replace_held(carried_, given)) return false;
+  for (const size_t i : held_)
+    if (!add_held_result(at, i, std::move(given[i]))) return false;
   return true;
 }
 
@@ -418,7 +426,13 @@ bool LoopMaker::try_nest(const Extents& space,
                .reduced = std::vector<bool>(space.size(), false),
                .exprs = {}};
   nest_.turns = Turns{.count = turns(), .carries = {}};
-  Unroller at(nest_, checked_);
+  Unroller::Scratch scratch;
+  if (has_others_)
+    scratch = [&](DType dtype, int64_t elements) {
+      const BufferId buffer = places_.scratch(elements * byte_size(dtype));
+      return argument(buffer, dtype);
+    };
+  Unroller at(nest_, checked_, std::move(scratch));
   std::vector<PointArray> arguments;
   if (a_.is_counted()) {
     const ExprId first =
@@ -453,8 +467,9 @@ bool may_be_native(const Graph& graph, const Node& loop,
                    const Machine& machine) {
   const auto& a = ir::attrs<LoopAttrs>(loop);
   size_t nodes = 0;
-  if (!is_plain(*a.body, nodes)) return false;
-  if (!a.is_counted() && !is_plain(*a.condition, nodes)) return false;
+  const bool any_loop = machine.stops_kernels;
+  if (!is_plain(*a.body, any_loop, nodes)) return false;
+  if (!a.is_counted() && !is_plain(*a.condition, any_loop, nodes)) return false;
   if (machine.stops_kernels) return true;
   int64_t turns = a.turns;
   if (!a.is_counted()) {
@@ -468,7 +483,7 @@ bool may_be_native(const Graph& graph, const Node& loop,
 std::optional<NativeLoop> native_loop(const Graph& graph, const Node& loop,
                                       const LoopPlaces& places, bool checked,
                                       const Machine& machine) {
-  auto made = LoopMaker(graph, loop, places, checked).make();
+  auto made = LoopMaker(graph, loop, places, checked, machine).make();
   if (!made || machine.stops_kernels) return made;
   // A check that fails ends all turns, which a thread alone cannot.
   for (const Nest& nest : made->kernel.nests)

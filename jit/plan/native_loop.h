@@ -5,14 +5,15 @@
 // elements, as with the members of a vmap, the points are lanes of vectors, or
 // threads.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
 #include "jit/kernel/schedule.h"
+#include "jit/loops/known_turns.h"
 #include "jit/plan/fuse.h"
-#include "jit/plan/known_turns.h"
 
 namespace unisono::jit {
 
@@ -21,6 +22,7 @@ struct LoopPlaces {
   std::vector<BufferId> operands, results;
   std::vector<bool> wanted;  // by result; others are not stored
   std::vector<std::optional<IntegerRange>> ranges;  // of operands
+  std::function<BufferId(int64_t bytes)> scratch;   // a buffer of its own
 };
 
 struct NativeLoop {

@@ -95,6 +95,11 @@ Affine Unroller::offset(const Array& array, int64_t i) const {
 // ---- expressions -----------------------------------------------------------
 
 ExprId Unroller::fresh(Expr expr) {
+  if (expr.loop < 0) expr.loop = loop_;
+  return append(std::move(expr));
+}
+
+ExprId Unroller::append(Expr expr) {
   if (expr.at.factors.empty() && expr.at.constant == 0)
     expr.at = constant_affine(0, nest_.extents.size());
   expr.source = place_;
@@ -102,7 +107,8 @@ ExprId Unroller::fresh(Expr expr) {
   return static_cast<ExprId>(nest_.exprs.size()) - 1;
 }
 
-ExprId Unroller::intern(Expr expr) {
+/// `version`: of the memory that is read, if turns change it.
+ExprId Unroller::intern(Expr expr, int64_t version) {
   if (expr.checked) return fresh(std::move(expr));
   std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {}|{}", static_cast<int>(expr.kind),
@@ -112,6 +118,7 @@ ExprId Unroller::intern(Expr expr) {
                   fmt::join(expr.operands, ","), expr.indexed.size());
   for (const Expr::IndexedAxis& axis : expr.indexed)
     key += fmt::format(" {} {} {}", axis.size, axis.stride, axis.inside);
+  if (version >= 0) key += fmt::format(" v{} {}", version, loop_);
   const auto [at, is_new] = known_.try_emplace(std::move(key), -1);
   if (is_new) at->second = fresh(std::move(expr));
   return at->second;
@@ -165,7 +172,26 @@ std::optional<uint64_t> Unroller::folded(const Expr& expr) const {
 
 ExprId Unroller::cast(ExprId value, DType dtype) {
   const DType from = nest_.exprs[value].dtype;
-  return from == dtype ? value : operation(Op::cast, dtype, from, {value});
+  if (from == dtype) return value;
+  if (dtype == DType::I64 && from == DType::I32) return widened(value);
+  return operation(Op::cast, dtype, from, {value});
+}
+
+/// An i32 as i64. What does not wrap is computed in i64 from the beginning: so
+/// places are sums of the numbers of turns, which code steps through.
+ExprId Unroller::widened(ExprId value) {
+  const Expr expr = nest_.exprs[value];
+  const bool is_plain = expr.kind == Expr::Kind::operation && !expr.checked &&
+                        nest_.extents.empty() && range_of(value);
+  if (is_plain && expr.op == Op::cast && expr.operand_dtype == DType::I64 &&
+      range_of(expr.operands[0]))
+    return expr.operands[0];
+  if (is_plain && (expr.op == Op::add || expr.op == Op::sub) &&
+      range_of(expr.operands[0]) && range_of(expr.operands[1])) {
+    const ExprId a = widened(expr.operands[0]), b = widened(expr.operands[1]);
+    return operation(expr.op, DType::I64, DType::I64, {a, b});
+  }
+  return operation(Op::cast, DType::I64, DType::I32, {value});
 }
 
 /// The value of an integer constant.
@@ -332,7 +358,7 @@ bool Unroller::load(Array& array) {
   if (array.uniform) return false;
   if (!array.memory) return true;
   if (array.held) {
-    if (!is_small(array)) return false;
+    if (!is_small(array) || !is_current(array)) return false;
     Array out{array.dtype, array.shape, array.space};
     for (int64_t i = 0; i < count(array); ++i)
       out.elements.push_back(held_element(array, integer(DType::I64, i)));
@@ -442,10 +468,23 @@ Unroller::Found Unroller::map(const Graph& graph, const Node& node, Arrays x) {
   return out;
 }
 
+/// A large constant whose elements are all the same.
+Unroller::Found Unroller::uniform_source(const Node& node) {
+  Array out = shaped(node.type);
+  const auto size = static_cast<size_t>(byte_size(out.dtype));
+  const auto* a = std::get_if<ir::ConstantAttrs>(&node.attrs);
+  if (!a || a->bytes.size() != size || count(out) == 0) return std::nullopt;
+  uint64_t bits = 0;
+  std::memcpy(&bits, a->bytes.data(), size);  // little endian
+  out.elements = {constant(out.dtype, bits)};
+  out.uniform = true;
+  return out;
+}
+
 Unroller::Found Unroller::source(const Node& node) {
   Array out = shaped(node.type);
-  if (!is_small(out)) return std::nullopt;
   const DType dtype = out.dtype;
+  if (!is_small(out)) return scratch_ ? uniform_source(node) : std::nullopt;
   if (node.op == Op::iota) {
     const auto axis = static_cast<size_t>(ir::attrs<ir::IotaAttrs>(node).axis);
     if (contains(out.space, axis)) {
@@ -507,8 +546,12 @@ Unroller::Found Unroller::rearranged(const Array& x, Array out,
 Unroller::Found Unroller::move(const Node& node, Arrays x) {
   if (node.op == Op::reshape) return reshape(x[0], node);
   const bool is_part = node.op == Op::slice;
-  for (Array& array : x)
+  if (node.op == Op::concat && scratch_)
+    if (auto out = concat_in_memory(x, node)) return out;
+  for (Array& array : x) {
+    if (!is_current(array)) return std::nullopt;
     if (!(is_part && array.held) && !load(array)) return std::nullopt;
+  }
   Array out{node.type.dtype, node.type.sizes(), x[0].space};
   switch (ir::move_of(node.op)) {
     case ir::Move::reshape: break;
@@ -582,6 +625,20 @@ Unroller::Found Unroller::broadcast(const Array& x, const Node& node) {
       from[a] = x.shape[a] == 1 ? 0 : at[axes[a]];
     return from;
   });
+}
+
+/// Of parts that are too large for registers together.
+Unroller::Found Unroller::concat_in_memory(const Arrays& x, const Node& node) {
+  Array wanted{node.type.dtype, node.type.sizes()};
+  if (is_small(wanted) || ir::attrs<ir::AxisAttrs>(node).axis != 0)
+    return std::nullopt;
+  auto out = scratch(wanted.dtype, wanted.shape);
+  int64_t first = 0;
+  for (size_t i = 0; out && i < x.size(); ++i) {
+    if (!put_at(*out, first, x[i])) return std::nullopt;
+    first += product(x[i].shape);
+  }
+  return out;
 }
 
 Unroller::Found Unroller::concat(const Arrays& x, const Node& node) {

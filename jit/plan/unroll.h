@@ -5,6 +5,7 @@
 // space each point has elements of its own, and nothing reaches another
 // point's.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -14,7 +15,7 @@
 
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
-#include "jit/plan/known_turns.h"
+#include "jit/loops/known_turns.h"
 
 namespace unisono::jit {
 
@@ -51,13 +52,25 @@ struct PointArray {
   /// its end. Until then memory is as it was when the turn began.
   bool held = false;
   std::vector<HeldWrite> writes = {};
+  /// Of what its memory has had one after the other: a loop inside a turn
+  /// changes it before the turn's end.
+  int64_t version = 0;
 };
+
+/// Whether a node is a loop that is not written out turn by turn.
+bool is_long_loop(const ir::Node& node);
+/// Whether there is one in the graph, or in what it has inside.
+bool has_long_loop(const ir::Graph& graph);
 
 class Unroller {
  public:
+  /// An argument with so many elements, for what is made in a turn.
+  using Scratch = std::function<int(DType dtype, int64_t elements)>;
   /// Appends to `nest`, whose extents are the space's. `checked`: whether
-  /// failed checks are errors.
-  Unroller(Nest& nest, bool checked) : nest_(nest), checked_(checked) {}
+  /// failed checks are errors. With `scratch` there may be loops of any length
+  /// in the turns.
+  Unroller(Nest& nest, bool checked, Scratch scratch = {})
+      : nest_(nest), checked_(checked), scratch_(std::move(scratch)) {}
 
   /// Appends a graph without effects, or those of its nodes that are `needed`;
   /// gives its outputs. Nothing where it is too large, or a point needs another
@@ -69,6 +82,13 @@ class Unroller {
   /// is not the array, or not all of it is in registers.
   std::optional<std::vector<HeldWrite>> writes_to(const PointArray& held,
                                                   PointArray value);
+  /// Puts states of other arrays that a turn gives for held ones, and that are
+  /// too large for registers, into their places, when all else has been read.
+  bool replace_held(std::span<const PointArray> carried,
+                    std::span<PointArray> given);
+  /// Copies an array, of all points the same, to a held one from element
+  /// `first` on. False if it cannot.
+  bool put_at(PointArray& to, int64_t first, PointArray from);
   /// The number of a counted loop's turn.
   struct TurnNumber {
     ExprId id = -1;
@@ -121,6 +141,8 @@ class Unroller {
   Found concat(const Arrays& x, const ir::Node& node);
   Found pad(const Arrays& x, const ir::Node& node);
   Found source(const ir::Node& node);
+  Found uniform_source(const ir::Node& node);
+  Found concat_in_memory(const Arrays& x, const ir::Node& node);
   Found reduce(const Array& x, const ir::Node& node);
   Found dot(const Array& a, const Array& b, const ir::Node& node);
   Found gather(const ir::Graph& graph, const ir::Node& node, Arrays x);
@@ -138,7 +160,7 @@ class Unroller {
   ExprId held_element(const Array& array, ExprId place, ExprId before = -1);
   std::optional<ExprId> report_place(const ir::Node& node,
                                      const HeldPlace& where,
-                                     const Array& result);
+                                     const Array& result, int64_t version);
   Found gather_held(const ir::Graph& graph, const ir::Node& node,
                     const Arrays& x);
   Found scatter_held(const ir::Graph& graph, const ir::Node& node,
@@ -147,6 +169,7 @@ class Unroller {
   struct LinearPlace;
   LinearPlace linear(ExprId id) const;
   bool changes_in_turns(ExprId id, std::span<const int> written) const;
+  bool is_in_turns(int loop) const;
   ExprId place_of(const LinearPlace& place);
   ExprId left_at(const LinearPlace& place,
                  std::span<const HeldWrite> writes) const;
@@ -159,6 +182,28 @@ class Unroller {
   std::optional<Arrays> branch(const ir::Graph& graph, const ir::Node& node,
                                Arrays x);
   std::optional<Arrays> turns(const ir::Node& node, Arrays x);
+  std::optional<Arrays> written_out(const ir::Node& node, Arrays x);
+  struct InnerLoop;
+  std::optional<Arrays> inner_turns(const ir::Node& node, Arrays x);
+  bool begin_carries(Arrays& x, size_t carries);
+  bool place_inner(InnerLoop& inner, Arrays x, ExprId start);
+  bool end_turn(InnerLoop& inner, Arrays given);
+  bool add_stack(InnerLoop& inner, Array& stack, Array part);
+  void note_counters(const ir::Graph& body, ExprId condition, int loop,
+                     const std::vector<ExprId>& scalars);
+  Found row_at(Array array, ExprId number, int64_t turns);
+  ExprId add_carry(ExprId first, DType dtype);
+  int add_turns(Turns turns);
+  ExprId take_turns(int loop);
+  using Versions = std::map<int, int64_t>;  // by argument
+  static int64_t version_in(const Versions& versions, const Array& array);
+  bool is_current(const Array& array) const;
+  void renew(Array& array);
+  bool flush(Array& array);
+  Found scratch(DType dtype, std::vector<int64_t> shape);
+  bool to_memory(Array& array);
+  ExprId element_of(const Array& array, ExprId place, int64_t n);
+  Turns::Put put_of(const Array& array, const HeldWrite& write) const;
   Found row_of(Array array, int64_t number);
 
   /// How an indexed operation takes the axes of its array apart: those that are
@@ -186,7 +231,7 @@ class Unroller {
                     const std::vector<int>& rest,
                     const std::vector<int64_t>& places, int64_t window) const;
   bool is_own_place(ExprId index, size_t s) const;
-  bool add_index(Expr& expr, ExprId index, int64_t size, int64_t stride) const;
+  bool add_index(Expr& expr, ExprId index, int64_t size, int64_t stride);
   bool set_member(Expr& expr, const ir::Node& node, const Array& result) const;
 
   /// Result element `i` is element `from(index of i)` of x, by axes but those
@@ -204,7 +249,9 @@ class Unroller {
   /// An index as i64 in 0 ... size - 1, counted from the end if negative.
   ExprId wrapped(ExprId index, int64_t size);
   std::optional<uint64_t> folded(const Expr& expr) const;
-  ExprId intern(Expr expr);
+  ExprId append(Expr expr);
+  ExprId widened(ExprId value);
+  ExprId intern(Expr expr, int64_t version = -1);
   std::vector<int> small_axes(const Array& array) const;
   std::vector<int64_t> small_shape(const Array& array) const;
   bool is_small(const Array& array) const;
@@ -212,8 +259,12 @@ class Unroller {
 
   Nest& nest_;
   const bool checked_;
+  const Scratch scratch_;
+  Versions versions_;  // of memory
+  int loop_ = -1;      // the turns that are being placed
   std::map<std::string, ExprId> known_;
   std::map<ExprId, IntegerRange> ranges_;
+  std::map<std::string, ExprId> checked_reads_;  // report_place
   uint32_t place_ = 0;  // of the node that is taken apart
   ExprId guard_ = -1;   // whether its branch is taken; -1: it is in none
 };

@@ -61,10 +61,20 @@ Unroller::LinearPlace Unroller::linear(ExprId id) const {
   return out;
 }
 
+/// Whether turns are those that are being placed, or inside them.
+bool Unroller::is_in_turns(int loop) const {
+  while (loop != loop_ && loop >= 0)
+    loop = nest_.inner[static_cast<size_t>(loop)].parent;
+  return loop == loop_;
+}
+
 bool Unroller::changes_in_turns(ExprId id, std::span<const int> written) const {
   const Expr& expr = nest_.exprs[id];
-  return expr.kind == Expr::Kind::carried || expr.checked ||
-         std::ranges::find(written, expr.argument) != written.end() ||
+  const bool is_own =
+      expr.kind == Expr::Kind::carried || expr.kind == Expr::Kind::turned ||
+      expr.checked || versions_.contains(expr.argument) ||
+      std::ranges::find(written, expr.argument) != written.end();
+  return (is_own && is_in_turns(expr.loop)) ||
          std::ranges::any_of(expr.operands, [&](ExprId operand) {
            return changes_in_turns(operand, written);
          });
@@ -104,13 +114,16 @@ ExprId Unroller::left_at(const LinearPlace& place,
 bool Unroller::is_read_of(const Array& held, ExprId id) const {
   const Expr& expr = nest_.exprs[id];
   return expr.kind == Expr::Kind::gather && !expr.checked &&
-         expr.argument == held.memory->argument && expr.operands.size() == 1 &&
-         expr.indexed[0].stride == 1 && expr.at == own_part(held);
+         expr.loop == loop_ && expr.argument == held.memory->argument &&
+         expr.operands.size() == 1 && expr.indexed[0].stride == 1 &&
+         expr.at == own_part(held);
 }
 
 void Unroller::carry_reads(const Array& held, std::span<const HeldWrite> writes,
                            const TurnNumber& number,
                            std::span<const int> written, int before) {
+  // Loops inside have not written it: what a turn has read was there.
+  if (version_in(versions_, held) != held.version) return;
   const auto last = static_cast<ExprId>(nest_.exprs.size());
   int64_t reads = 0;
   for (ExprId id = 0; id < last; ++id) reads += is_read_of(held, id) ? 1 : 0;
@@ -135,11 +148,13 @@ void Unroller::carry_reads(const Array& held, std::span<const HeldWrite> writes,
     Expr first = nest_.exprs[id];
     first.argument = before;
     first.operands = {place_of(place)};
-    std::vector<Turns::Carry>& carries = nest_.turns->carries;
-    carries.push_back({fresh(std::move(first)), next, held.dtype});
+    if (loop_ >= 0) first.loop = nest_.inner[static_cast<size_t>(loop_)].parent;
+    std::vector<Turns::Carry>& carries = nest_.turns_of(loop_).carries;
+    carries.push_back({append(std::move(first)), next, held.dtype});
     nest_.exprs[id] = {.kind = Expr::Kind::carried,
                        .dtype = held.dtype,
                        .carry = static_cast<int>(carries.size()) - 1,
+                       .loop = loop_,
                        .source = nest_.exprs[id].source,
                        .at = constant_affine(0, nest_.extents.size())};
   }

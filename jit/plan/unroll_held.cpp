@@ -2,6 +2,8 @@
 // when it began, and what it has written itself: where a read may mean a
 // written element, it is a choice. So writes come at the end, and a branch is
 // conditions of writes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -117,11 +119,20 @@ std::optional<Unroller::HeldPlace> Unroller::held_place(
 /// -1 where nothing can fail.
 std::optional<ExprId> Unroller::report_place(const Node& node,
                                              const HeldPlace& where,
-                                             const Array& result) {
+                                             const Array& result,
+                                             int64_t version) {
   if (!where.may_fail) return -1;
   Expr expr = where.read;
   if (!set_member(expr, node, result)) return std::nullopt;
-  return fresh(std::move(expr));
+  // Once in a turn: a read and a write of one element are one check.
+  std::string key = fmt::format("{} {} {} {} {}", expr.argument, version, loop_,
+                                expr.at.constant, guard_);
+  for (size_t i = 0; i < expr.operands.size(); ++i)
+    key += fmt::format(" {}*{}<{}", expr.operands[i], expr.indexed[i].stride,
+                       expr.indexed[i].size);
+  const auto [at, is_new] = checked_reads_.try_emplace(std::move(key), -1);
+  if (is_new) at->second = fresh(std::move(expr));
+  return at->second;
 }
 
 /// An element; `before`: what memory has there, if that is known.
@@ -139,7 +150,7 @@ ExprId Unroller::held_element(const Array& array, ExprId place, ExprId before) {
       expr.operands = {place};
       expr.indexed = {{count(array), 1, true}};
     }
-    before = intern(std::move(expr));
+    before = intern(std::move(expr), array.version);
   }
   ExprId value = before;
   for (const HeldWrite& write : array.writes) {
@@ -158,6 +169,7 @@ ExprId Unroller::held_element(const Array& array, ExprId place, ExprId before) {
 
 Unroller::Found Unroller::gather_held(const Graph& graph, const Node& node,
                                       const Arrays& x) {
+  if (!is_current(x[0])) return std::nullopt;
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
   const std::span<const Array> indices = std::span(x).subspan(1);
   const auto how = indexing(x[0].shape, x[0].space, axes, indices);
@@ -171,7 +183,7 @@ Unroller::Found Unroller::gather_held(const Graph& graph, const Node& node,
       const auto where =
           held_place(graph, node, x[0], indices, p, how->rest, w);
       if (!where) return std::nullopt;
-      const auto before = report_place(node, *where, out);
+      const auto before = report_place(node, *where, out, x[0].version);
       if (!before) return std::nullopt;
       out.elements.push_back(held_element(x[0], where->place, *before));
     }
@@ -180,6 +192,7 @@ Unroller::Found Unroller::gather_held(const Graph& graph, const Node& node,
 
 Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
                                        const Arrays& x) {
+  if (!is_current(x[0])) return std::nullopt;
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
   const std::span<const Array> indices = std::span(x).subspan(2);
   const auto how = indexing(x[0].shape, x[0].space, axes, indices);
@@ -192,7 +205,7 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
       if (out.writes.size() >= most_writes) return std::nullopt;
       const auto where = held_place(graph, node, out, indices, p, how->rest, w);
       if (!where) return std::nullopt;
-      const auto before = report_place(node, *where, out);
+      const auto before = report_place(node, *where, out, x[0].version);
       if (!before) return std::nullopt;
       ExprId value = x[1].elements[static_cast<size_t>(p * windows + w)];
       if (node.op == Op::scatter_add)
@@ -208,6 +221,7 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
 bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
   if (!one.held || !other.held ||
       one.memory->argument != other.memory->argument ||
+      one.version != other.version || !is_current(one) ||
       one.shape != other.shape)
     return false;
   auto [ours, theirs] = std::mismatch(one.writes.begin(), one.writes.end(),
@@ -236,8 +250,10 @@ bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
 
 std::optional<std::vector<HeldWrite>> Unroller::writes_to(const Array& held,
                                                           Array value) {
-  if (value.held && value.memory->argument == held.memory->argument)
+  if (value.held && value.memory->argument == held.memory->argument) {
+    if (!is_current(value)) return std::nullopt;
     return value.writes;
+  }
   if (!settle(value) || value.space != held.space ||
       static_cast<int64_t>(value.elements.size()) != count(held))
     return std::nullopt;

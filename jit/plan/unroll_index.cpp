@@ -1,5 +1,5 @@
-// Reads and writes at indices, branches and short loops, of arrays that are
-// scalars (unroll.h). What is read from memory at an index is a gather; in
+// Reads and writes at indices, and branches, of arrays that are scalars
+// (unroll.h). What is read from memory at an index is a gather; in
 // registers an index that is not a constant becomes selects.
 #include <algorithm>
 #include <iterator>
@@ -18,7 +18,6 @@ namespace {
 
 /// Elements of an array that an index picks from, in registers.
 constexpr int64_t most_picked = 16;
-constexpr int64_t most_turns = 16;
 
 int64_t product(const std::vector<int64_t>& sizes) {
   int64_t out = 1;
@@ -254,8 +253,10 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
 /// Adds an index along an axis to where `expr` reads; gives whether it is known
 /// to be inside.
 bool Unroller::add_index(Expr& expr, ExprId index, int64_t size,
-                         int64_t stride) const {
+                         int64_t stride) {
   const bool inside = is_inside(index, size);
+  if (inside && nest_.extents.empty() && nest_.exprs[index].dtype == DType::I32)
+    index = widened(index);
   if (const auto value = known(index); value && inside) {
     expr.at.constant += *value * stride;
     return true;
@@ -281,8 +282,7 @@ bool Unroller::set_member(Expr& expr, const Node& node,
 
 Unroller::Found Unroller::scatter(const Graph& graph, const Node& node,
                                   Arrays x) {
-  for (Array& array : x)
-    if (!array.held && !load(array)) return std::nullopt;
+  if (!x[0].held && !load(x[0]) && !to_memory(x[0])) return std::nullopt;
   for (size_t i = 1; i < x.size(); ++i)
     if (!load(x[i])) return std::nullopt;
   if (x[0].held) return scatter_held(graph, node, x);
@@ -320,15 +320,28 @@ std::optional<Unroller::Arrays> Unroller::branch(const Graph&, const Node& node,
   const auto& a = ir::attrs<ir::IfAttrs>(node);
   const ExprId condition = x[0].elements[0], outer = guard_;
   x.erase(x.begin());
+  // Loops change memory in the branch that is taken alone, so for the other one
+  // its states are what they were.
+  auto keep_up = [&](Arrays& arrays, const Versions& since) {
+    for (Array& array : arrays)
+      if (array.held && array.version == version_in(since, array))
+        array.version = version_in(versions_, array);
+  };
+  const Versions before = versions_;
   guard_ = both(outer, condition);
   auto ones = place(*a.then_graph, x);
+  keep_up(x, before);
+  const Versions between = versions_;
   guard_ = both(outer, negated(condition));
-  auto others = place(*a.else_graph, x);
+  auto others = place(*a.else_graph, std::move(x));
   guard_ = outer;
   if (!ones || !others) return std::nullopt;
+  keep_up(*ones, between);
   for (size_t i = 0; i < ones->size(); ++i) {
     Array &one = (*ones)[i], &other = (*others)[i];
-    if (merge_held(condition, one, other)) continue;
+    if (one.held && other.held && is_current(one) && is_current(other) &&
+        merge_held(condition, one, other))
+      continue;
     if (!load(one) || !load(other) || !fits({one, other})) return std::nullopt;
     for (size_t e = 0; e < one.elements.size(); ++e)
       if (one.elements[e] != other.elements[e])
@@ -337,69 +350,6 @@ std::optional<Unroller::Arrays> Unroller::branch(const Graph&, const Node& node,
                       {condition, one.elements[e], other.elements[e]});
   }
   return ones;
-}
-
-/// A short counted loop inside the loop: its turns one after the other.
-std::optional<Unroller::Arrays> Unroller::turns(const Node& node, Arrays x) {
-  const auto& a = ir::attrs<ir::LoopAttrs>(node);
-  if (!a.is_counted() || a.turns > most_turns) return std::nullopt;
-  const auto carries = static_cast<size_t>(a.carries);
-  const auto rows = static_cast<size_t>(a.rows);
-  Arrays out(a.body->outputs.size());
-  for (size_t i = carries; i < out.size(); ++i) {
-    const ir::Type type = ir::result_type(node, static_cast<int>(i));
-    out[i] = {type.dtype, type.sizes()};
-  }
-  std::vector<Arrays> parts(static_cast<size_t>(a.turns));
-  Arrays now(x.begin(), x.begin() + a.carries);
-  for (int64_t turn = 0; turn < a.turns; ++turn) {
-    const int64_t number = a.backwards ? a.turns - 1 - turn : turn;
-    Array counter{DType::I64, {}};
-    counter.elements = {integer(DType::I64, number)};
-    Arrays arguments = {counter};
-    arguments.insert(arguments.end(), now.begin(), now.end());
-    for (size_t i = carries; i < carries + rows; ++i) {
-      const auto row = row_of(x[i], number);
-      if (!row) return std::nullopt;
-      arguments.push_back(*row);
-    }
-    arguments.insert(arguments.end(),
-                     x.begin() + static_cast<ptrdiff_t>(carries + rows),
-                     x.end());
-    auto next = place(*a.body, std::move(arguments));
-    if (!next) return std::nullopt;
-    for (size_t i = 0; i < carries; ++i) now[i] = (*next)[i];
-    parts[static_cast<size_t>(number)] = *std::move(next);
-  }
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (i < carries) {
-      out[i] = now[i];
-      continue;
-    }
-    for (Arrays& turn : parts) {
-      Array& part = turn[i];
-      if (!load(part) || part.space != parts[0][i].space) return std::nullopt;
-      out[i].elements.insert(out[i].elements.end(), part.elements.begin(),
-                             part.elements.end());
-    }
-    for (int axis : parts[0][i].space) out[i].space.push_back(axis + 1);
-    if (!is_small(out[i])) return std::nullopt;
-  }
-  return out;
-}
-
-/// One row of an array.
-Unroller::Found Unroller::row_of(Array array, int64_t number) {
-  if (!load(array)) return std::nullopt;
-  Array out{array.dtype, {array.shape.begin() + 1, array.shape.end()}};
-  for (int axis : array.space) {
-    if (axis == 0) return std::nullopt;
-    out.space.push_back(axis - 1);
-  }
-  const int64_t n = count(out);
-  const auto first = array.elements.begin() + number * n;
-  out.elements.assign(first, first + n);
-  return out;
 }
 
 }  // namespace unisono::jit

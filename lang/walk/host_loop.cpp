@@ -39,9 +39,21 @@ constexpr int most_failures = 2;
 constexpr int64_t most_nested_calls = 4;
 /// Threaded code that runs longer is worth a compilation.
 constexpr std::chrono::milliseconds long_run{30};
-/// But for a loop with others in it whose turn takes less: machine code would
-/// begin each of these anew, which takes some microseconds.
+/// But for a large one with others in it whose turn takes less: machine code
+/// might begin each of these anew, which takes some microseconds.
 constexpr std::chrono::microseconds long_turn{10};
+constexpr int64_t large_loop = 300;  // nodes
+
+int64_t nodes_of(const ir::Graph& graph) {
+  auto count = static_cast<int64_t>(graph.nodes.size());
+  for (const ir::Node& node : graph.nodes) {
+    if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
+      count += nodes_of(*a->body);
+    if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
+      count += nodes_of(*a->then_graph) + nodes_of(*a->else_graph);
+  }
+  return count;
+}
 
 /// Whether a loop stands in the body of one of the graph's loops.
 bool has_inner_loop(const ir::Graph& graph, bool inside = false) {
@@ -392,7 +404,10 @@ std::optional<uint64_t> Walker::HostLoop::run(
         return is_host_memory(*input.sharding().devices[0]);  // time differs
       });
   const auto start = Clock::now();
-  const auto turns_least = has_inner_loop(*code->graph) ? long_turn : 0us;
+  const auto turns_least =
+      has_inner_loop(*code->graph) && nodes_of(*code->graph) > large_loop
+          ? long_turn
+          : 0us;
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
   auto& output = walk.machine().output;

@@ -1,4 +1,4 @@
-#include "jit/plan/known_turns.h"
+#include "jit/loops/known_turns.h"
 
 #include <algorithm>
 #include <cstring>
