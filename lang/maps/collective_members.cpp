@@ -84,12 +84,12 @@ std::vector<Members::Axis> tuple_of_axes(Argument over,
   return axes;
 }
 
-[[noreturn]] void bad_groups(Argument groups, std::string text,
+[[noreturn]] void bad_groups(Argument groups, const std::string& text,
                              std::string help) {
   BuiltinCall& call = groups.call();
-  call.walk.fail(diagnostic(Code::bad_groups, groups.where(), call.builtin.name,
-                            std::move(text))
-                     .set_help(std::move(help)));
+  call.walk.fail(
+      diagnostic(Code::bad_groups, groups.where(), call.builtin.name, text)
+          .set_help(std::move(help)));
 }
 
 /// `item` of an argument that says which members meet is something else. Of an
@@ -301,10 +301,10 @@ void read_groups(Argument groups, Members& members, GroupSizes sizes) {
   }
 }
 
-void bad_permutation(BuiltinCall& call, Span where, std::string text,
+void bad_permutation(BuiltinCall& call, Span where, const std::string& text,
                      std::string help) {
-  call.walk.fail(diagnostic(Code::bad_permutation, where, std::move(text))
-                     .set_help(std::move(help)));
+  call.walk.fail(
+      diagnostic(Code::bad_permutation, where, text).set_help(std::move(help)));
 }
 
 Pairs read_pairs(Argument perm, const Members& members) {

@@ -68,6 +68,6 @@ Pairs read_source(Argument source, const Members& members);
 Pairs broadcast_pairs(const Members& members, int64_t source);
 /// Fails with an error about a permutation.
 [[noreturn]] void bad_permutation(BuiltinCall& call, Span where,
-                                  std::string text, std::string help);
+                                  const std::string& text, std::string help);
 
 }  // namespace unisono::lang
