@@ -281,8 +281,8 @@ class NumberedCharacters : public Sequence {
  public:
   explicit NumberedCharacters(Text text)
       : text_(std::move(text)),
-        kinds_{make_tuple({IntValue{0}, StrValue{character(
-                                            characters(*text_).front())}})},
+        kinds_{make_tuple(
+            {IntValue{0}, StrValue{character(characters(*text_).front())}})},
         length_(static_cast<int64_t>(characters(*text_).size())) {}
 
   std::string type_name() const override {
@@ -305,8 +305,7 @@ class NumberedCharacters : public Sequence {
         : text_(std::move(text)), all_(characters(*text_)) {}
     Value next(Walk&, Span) override {
       const auto at = static_cast<int64_t>(next_++);
-      return make_tuple(
-          {IntValue{at}, StrValue{character(all_[next_ - 1])}});
+      return make_tuple({IntValue{at}, StrValue{character(all_[next_ - 1])}});
     }
 
    private:

@@ -440,8 +440,8 @@ void Walker::jump_stmt(const JumpStmt& s, const Env& env) {
     if (walk_.mode() != Mode::run) {
       value = as_variable(walk_, value, s.span);
       if (checking() && s.value && !s_.frames.empty())
-        s_.frames.back().returned.insert_or_assign(s.value->span.begin,
-                                                   Returned{value, s.value.get()});
+        s_.frames.back().returned.insert_or_assign(
+            s.value->span.begin, Returned{value, s.value.get()});
       value = adopt(walk_, value, env->find(return_value).first->value, s.span);
     }
     set_hidden(return_value, std::move(value), env, s.span);

@@ -317,10 +317,9 @@ bool Walker::may_be_of_empty(const Failure& failure, size_t found) const {
   if (walk_.in_compiled_code() || failure.open || !failure.reported ||
       s_.gave_up || s_.found.size() <= found)
     return false;
-  return std::all_of(s_.found.begin() + static_cast<ptrdiff_t>(found),
-                     s_.found.end(), [](const Diagnostic& d) {
-                       return d.code == Code::index_out_of_range;
-                     });
+  return std::all_of(
+      s_.found.begin() + static_cast<ptrdiff_t>(found), s_.found.end(),
+      [](const Diagnostic& d) { return d.code == Code::index_out_of_range; });
 }
 
 void Walker::check_loop(

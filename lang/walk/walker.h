@@ -82,13 +82,13 @@ struct Journal {
 /// Notes about calls around an error.
 inline constexpr size_t max_call_notes = 4;
 
-/// A call around the code being walked, for the notes of an error.
 /// What a `return` in a loop gave when it was last walked.
 struct Returned {
   Value value;
   const Expr* expression = nullptr;
 };
 
+/// A call around the code being walked, for the notes of an error.
 struct CallFrame {
   const FunctionValue* function = nullptr;
   const Function* syntax = nullptr;
