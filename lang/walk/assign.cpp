@@ -137,12 +137,11 @@ void Walker::assign_whole(const Env& holder, const std::string& name,
   if (const auto* text = value.value.get_if<StrValue>();
       text && growing_number(*text) != 0)
     known_text(walk_, *text, value.where);  // an error: it may be longer by now
-  value.value =
-      as_variable(walk_, adopt(walk_, value.value, binding.value, value.where),
-                  value.where);
+  value.value = adopt(walk_, value.value, binding.value, value.where);
   if (binding.type)
     value.value = match_declared(*binding.type, value.value, holder,
                                  value.where, fmt::format("`{}`", name));
+  value.value = as_variable(walk_, value.value, value.where);
   set_variable(holder, name, binding, std::move(value.value), stmt.span);
 }
 
