@@ -64,7 +64,28 @@ ExprPtr Parser::binary(ExprPtr left, uint32_t begin, const BinaryRule& rule) {
   if (!node->right) return nullptr;
   if (rule.associates == Associates::none && !comparison_is_last(*node))
     return nullptr;
+  warn_if_repetition(*node);
   return finish(std::move(node), begin);
+}
+
+/// `[0] * n` of Python, which there repeats: a product that hardly anyone
+/// means, as it is `[n * 0]`.
+void Parser::warn_if_repetition(const Binary& product) {
+  const auto* row = as<Array>(*product.left);
+  if (product.op != BinaryOp::mul || !row || row->items.size() != 1) return;
+  const Expr& item = *row->items[0];
+  const std::string_view text = item.span.text();
+  const bool counted = product.right->kind == ExprKind::IntLiteral;
+  const bool literal = item.kind == ExprKind::IntLiteral ||
+                       item.kind == ExprKind::FloatLiteral ||
+                       item.kind == ExprKind::BoolLiteral;
+  const bool usual = item.kind == ExprKind::BoolLiteral || text == "0" ||
+                     text == "1" || text == "0.0" || text == "1.0";
+  if (!literal || !(counted || usual)) return;
+  if (Diagnostic* warning =
+          report(Code::repetition, span_from(product.left->span.begin),
+                 product.left->span.text(), product.right->span.text()))
+    warning->set_help(fmt::format("n times the same is `full(n, {})`", text));
 }
 
 /// `a < b < c` has no meaning; often it comes from `a > 0 & b > 0`.

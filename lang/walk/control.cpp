@@ -813,6 +813,8 @@ void Walker::while_stmt(const WhileStmt& s, const Env& around) {
   HostLoop loop(*this, s, -1, nullptr, env);
   for (int64_t taken = 0;; ++taken) {
     poll(s.span);
+    // Code of the loop alone begins with one that was not left.
+    if (*left_loop(s.left, env, s.span).known) return loop.end();
     if (loop.is_hot()) {
       Env own;  // where a loop with a maximum says whether it goes on
       const auto more = loop.run([&](int64_t more) {

@@ -260,7 +260,7 @@ TEST_CASE("each mistake has its message") {
            {"let (a, a) = b", "U0132"},
            {"axis a, a", "U0132"},
            {"type P[d, d] = f32", "U0132"},
-           {"let a, b = c", "U0101"},
+           {"let a, = c", "U0101"},
            {"[x for x in y if x > 0 if x < 5]", "U0101"},
            {"(a: f32) -> f32", "U0101"},
            {"import \"{x}\"", "U0101"},
