@@ -25,6 +25,15 @@ int processors() {
   return count ? static_cast<int>(count) : 1;
 }
 
+/// Which one runs the calling thread now; 0 where nobody says.
+int this_processor() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return 0;
+#endif
+}
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -74,6 +83,7 @@ int Pool::worker_number() { return worker; }
 
 void Pool::add(Work& work) {
   if (workers_ == 1) return;
+  from_processor_.store(this_processor(), std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
     if (!std::exchange(started_, true)) start_threads();
@@ -147,6 +157,10 @@ bool Pool::Patience::keep_spinning() {
       const auto now = std::chrono::steady_clock::now();
       if (turns_ == 1) since_ = now;
       if (now - since_ > worker_patience) return false;
+      // On the processor that the work comes from it would be in its way.
+      if (this_processor() ==
+          pool_.from_processor_.load(std::memory_order_relaxed))
+        std::this_thread::yield();
     }
     pause();
     return true;

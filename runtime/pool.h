@@ -139,6 +139,7 @@ class Pool {
   mutable std::mutex mutex_;  // works_, threads_, started_
   std::vector<Work*> works_;  // outer ones first
   std::atomic<int> work_count_{0};
+  std::atomic<int> from_processor_{-1};  // where work was added last
   std::vector<std::thread> threads_;
   bool started_ = false;
   std::atomic<bool> quit_{false};
