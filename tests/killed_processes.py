@@ -72,7 +72,8 @@ def torn(folder):
         if located and command is mpi:
             told.append(message)
         # Killed by it, or told by the other process after it had stopped to pass on what that says.
-        by_launcher = command is mpi and status in (1, 9) and "error" not in err
+        # 255 is mpirun's own, when it lost touch with those that it had begun.
+        by_launcher = command is mpi and status in (1, 9, 255) and "error" not in err
         check(f"torn: {which} at {message}, {command[0]}", (status, out, err) == whole or located or by_launcher, status, out, err)
 
     ways = [launcher(2, False)] + ([mpi] if has_mpi() else [])
