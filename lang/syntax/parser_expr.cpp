@@ -75,7 +75,9 @@ void Parser::warn_if_repetition(const Binary& product) {
   if (product.op != BinaryOp::mul || !row || row->items.size() != 1) return;
   const Expr& item = *row->items[0];
   const std::string_view text = item.span.text();
-  const bool counted = product.right->kind == ExprKind::IntLiteral;
+  // Whoever writes a suffix means an array.
+  const bool counted = product.right->kind == ExprKind::IntLiteral &&
+                       text.find_first_not_of("0123456789._") == text.npos;
   const bool literal = item.kind == ExprKind::IntLiteral ||
                        item.kind == ExprKind::FloatLiteral ||
                        item.kind == ExprKind::BoolLiteral;
