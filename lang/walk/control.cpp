@@ -729,11 +729,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& around) {
       if (!item || !std::ranges::any_of(carries, has_empty, &Carry::value) ||
           !may_be_of_empty(failure, found))
         throw;
-      for (; s_.found.size() > found; s_.found.pop_back()) {
-        const Diagnostic& d = s_.found.back();
-        walk_.reported.erase(
-            {d.code, d.where.file, d.where.begin, d.where.end});
-      }
+      forget_found(found);
       for (const Carry& carry : carries)
         assign(carry.environment, carry.name, carry.value);
       over = ManyValue{std::make_shared<const Value>(*item)};

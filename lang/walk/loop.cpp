@@ -322,6 +322,14 @@ bool Walker::may_be_of_empty(const Failure& failure, size_t found) const {
       [](const Diagnostic& d) { return d.code == Code::index_out_of_range; });
 }
 
+/// Takes back what was found since there were `found`: it is looked at anew.
+void Walker::forget_found(size_t found) {
+  for (; s_.found.size() > found; s_.found.pop_back()) {
+    const Diagnostic& d = s_.found.back();
+    walk_.reported.erase({d.code, d.where.file, d.where.begin, d.where.end});
+  }
+}
+
 void Walker::check_loop(
     std::vector<Carry>& carries, const AxisSet& bound_varies, Span where,
     const std::function<AxisSet(ContextScope&)>& walk_turn) {
@@ -353,11 +361,7 @@ void Walker::check_loop(
       if (opened == 0) throw;
       first = false;
       of_empty.emplace(s_.found[found], failure);
-      for (; s_.found.size() > found; s_.found.pop_back()) {
-        const Diagnostic& d = s_.found.back();
-        walk_.reported.erase(
-            {d.code, d.where.file, d.where.begin, d.where.end});
-      }
+      forget_found(found);
       continue;
     }
     first = false;

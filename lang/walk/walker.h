@@ -670,6 +670,7 @@ class Walker {
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
   bool may_be_of_empty(const Failure& failure, size_t found) const;
+  void forget_found(size_t found);
   void check_loop(std::vector<Carry>& carries, const AxisSet& bound_varies,
                   Span where,
                   const std::function<AxisSet(ContextScope&)>& walk_turn);
