@@ -94,6 +94,7 @@ void elementwise(Table& table);
 void reductions(Table& table);
 void normalise(Table& table);
 void matrix_products(Table& table);
+void factors(Table& table);
 void vector_products(Table& table);
 void stencils(Table& table);
 void primitives(Table& table);

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   bench::normalise(table);
   bench::matrix_products(table);
   bench::vector_products(table);
+  bench::factors(table);
   bench::stencils(table);
   bench::primitives(table);
   bench::updates(table);

@@ -1,6 +1,7 @@
 #include "host/process.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,10 +15,15 @@ namespace unisono::host {
 namespace {
 
 constexpr size_t usual_stack_bytes = size_t{8} << 20;
+constexpr int most_reused_bytes = 32 << 20;  // the largest that malloc takes
 
 }  // namespace
 
 void prepare_process() {
+  // What one operation frees the next one asks for. The system would clear each
+  // page of it in between.
+  mallopt(M_MMAP_THRESHOLD, most_reused_bytes);
+  mallopt(M_TRIM_THRESHOLD, 2 * most_reused_bytes);
   std::signal(SIGXFSZ, SIG_IGN);
   // Else the next file that is opened would be our standard output. Reading and
   // writing them stays an error.

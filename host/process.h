@@ -5,8 +5,9 @@
 namespace unisono::host {
 
 /// Before anything else, once: a file that would be larger than `ulimit -f`
-/// allows is an error of the write, not the end of the process; and no file
-/// that is opened takes the place of a standard stream that is closed.
+/// allows is an error of the write, not the end of the process; no file that is
+/// opened takes the place of a standard stream that is closed; and memory that
+/// is freed stays with the process, up to 64 MiB.
 void prepare_process();
 
 /// Runs `body`, which does not throw, on a stack of at least the usual 8 MiB,

@@ -698,6 +698,15 @@ void Walker::poison_names(const Stmt& stmt, const Env& env, bool open) {
   if (const auto* axis = as<AxisStmt>(stmt))
     for (const Name& n : axis->names) name(n);
   if (const auto* import = as<ImportStmt>(stmt)) name(module_name(*import));
+  // `x = 3` without a `let` is one error, not one for each later `x`.
+  auto target = [&](auto& self, const Expr& e) -> void {
+    if (const auto* all = as<Tuple>(e))
+      for (const ExprPtr& each : all->items) self(self, *each);
+    const auto* one = as<NameExpr>(e);
+    if (one && !env->find(one->text).first) name({one->text, one->span});
+  };
+  if (const auto* assign = as<AssignStmt>(stmt))
+    target(target, *assign->target);
 }
 
 void Walker::poison_assigned(const Stmt& stmt, const Env& env) {

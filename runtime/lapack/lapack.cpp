@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,6 @@ extern "C" {
                 const char* diag, const int* m, const int* n, const T* alpha, \
                 const T* a, const int* lda, T* b, const int* ldb, size_t,     \
                 size_t, size_t, size_t);                                      \
-  void x##gemm_(const char* a_is, const char* b_is, const int* m,             \
-                const int* n, const int* k, const T* alpha, const T* a,       \
-                const int* lda, const T* b, const int* ldb, const T* beta,    \
-                T* c, const int* ldc, size_t, size_t);                        \
   void x##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau,    \
                  T* work, const int* lwork, int* info);                       \
   void x##orgqr_(const int* m, const int* n, const int* k, T* a,              \
@@ -66,7 +63,6 @@ struct Routines;
   struct Routines<T> {                       \
     static constexpr auto potrf = x##potrf_; \
     static constexpr auto getrf = x##getrf_; \
-    static constexpr auto gemm = x##gemm_;   \
     static constexpr auto trsm = x##trsm_;   \
     static constexpr auto geqrf = x##geqrf_; \
     static constexpr auto orgqr = x##orgqr_; \
@@ -82,34 +78,40 @@ int size(int64_t n) {
   return static_cast<int>(n);
 }
 
-/// A matrix by columns, as LAPACK has it: zeros to begin with.
+/// f(i, j) for all places of a matrix, in squares that lie in the cache both
+/// ways.
+template <class F>
+void each_place(int64_t rows, int64_t columns, const F& f) {
+  constexpr int64_t edge = 32;
+  for (int64_t i0 = 0; i0 < rows; i0 += edge)
+    for (int64_t j0 = 0; j0 < columns; j0 += edge)
+      for (int64_t i = i0; i < std::min(i0 + edge, rows); ++i)
+        for (int64_t j = j0; j < std::min(j0 + edge, columns); ++j) f(i, j);
+}
+
+/// A matrix by columns, as LAPACK has it; its elements are anything to begin
+/// with.
 template <class T>
 struct Columns {
   Columns(int64_t rows, int64_t columns)
       : rows(size(rows)),
         columns(size(columns)),
-        elements(static_cast<size_t>(rows * columns)) {}
+        elements(std::make_unique_for_overwrite<T[]>(
+            static_cast<size_t>(rows * columns))) {}
   Columns(int64_t rows, int64_t columns, const T* from)
       : Columns(rows, columns) {
     each([&](int64_t i, int64_t j) { at(i, j) = from[i * this->columns + j]; });
   }
 
-  T* data() { return elements.data(); }
-  T& at(int64_t i, int64_t j) {
-    return elements[static_cast<size_t>(j * rows + i)];
-  }
+  T* data() { return elements.get(); }
+  T& at(int64_t i, int64_t j) { return elements[j * rows + i]; }
+  void fill(T value) { std::fill_n(data(), int64_t{rows} * columns, value); }
   /// The distance of two columns, which LAPACK wants to be positive.
   int step() const { return std::max(rows, 1); }
 
-  /// f(i, j) for all places, in squares that lie in the cache both ways.
   template <class F>
-  void each(const F& f) {
-    constexpr int64_t edge = 32;
-    for (int64_t i0 = 0; i0 < rows; i0 += edge)
-      for (int64_t j0 = 0; j0 < columns; j0 += edge)
-        for (int64_t i = i0; i < std::min<int64_t>(i0 + edge, rows); ++i)
-          for (int64_t j = j0; j < std::min<int64_t>(j0 + edge, columns); ++j)
-            f(i, j);
+  void each(const F& f) const {
+    each_place(rows, columns, f);
   }
   /// The first `count` columns, row-major.
   void copy_to(T* to, int64_t count) {
@@ -119,18 +121,16 @@ struct Columns {
   }
 
   int rows, columns;
-  std::vector<T> elements;
+  std::unique_ptr<T[]> elements;
 };
 
-/// (a + a.T) / 2
+/// out = (a + a.T) / 2, which is the same by rows and by columns.
 template <class T>
-Columns<T> symmetric_part(int64_t n, const T* a) {
-  Columns<T> out(n, n);
+void symmetric_part(int64_t n, const T* a, T* out) {
   const T half = 0.5;
-  out.each([&](int64_t i, int64_t j) {
-    out.at(i, j) = half * a[i * n + j] + half * a[j * n + i];
+  each_place(n, n, [&](int64_t i, int64_t j) {
+    out[i * n + j] = half * a[i * n + j] + half * a[j * n + i];
   });
-  return out;
 }
 
 template <class T>
@@ -160,12 +160,17 @@ bool all_finite(const T* x, int64_t count) {
 
 template <class T>
 void cholesky(int64_t n, const T* a, T* l) {
-  Columns<T> m = symmetric_part(n, a);
-  const int step = m.step();
+  // In its place: what is below the diagonal by rows is above it by columns.
+  symmetric_part(n, a, l);
+  const int rows = size(n), step = std::max(rows, 1);
   int info = 0;
-  Routines<T>::potrf("L", &m.rows, m.data(), &step, &info, 1);
-  m.each([&](int64_t i, int64_t j) {
-    l[i * n + j] = j > i ? T(0) : info != 0 ? nan<T> : m.at(i, j);
+  Routines<T>::potrf("U", &rows, l, &step, &info, 1);
+  each_place(n, n, [&](int64_t i, int64_t j) {
+    T& element = l[i * n + j];
+    if (j > i)
+      element = 0;
+    else if (info != 0)
+      element = nan<T>;
   });
 }
 
@@ -181,37 +186,15 @@ void lu(int64_t n, const T* a, T* lu, int32_t* pivots) {
 
 namespace {
 
-/// b = the triangle's inverse times b, in halves: what is large is products.
+/// b = the triangle's inverse times b
 template <class T>
-void divide(Triangle triangle, const char* diagonal, int n, int k, const T* a,
-            int step_a, T* b, int step_b) {
-  constexpr int small = 64;
-  const T one = 1, minus = -1;
-  const bool lower = triangle == Triangle::lower;
-  if (n <= small || k < 8) {
-    Routines<T>::trsm("L", lower ? "L" : "U", "N", diagonal, &n, &k, &one, a,
-                      &step_a, b, &step_b, 1, 1, 1, 1);
-    return;
-  }
-  const int first = (n / 2 + small - 1) / small * small, rest = n - first;
-  const T* second = a + static_cast<ptrdiff_t>(first) * step_a + first;
-  const auto top = [&] {
-    divide(triangle, diagonal, first, k, a, step_a, b, step_b);
-  };
-  const auto bottom = [&] {
-    divide(triangle, diagonal, rest, k, second, step_a, b + first, step_b);
-  };
-  if (lower) {
-    top();
-    Routines<T>::gemm("N", "N", &rest, &k, &first, &minus, a + first, &step_a,
-                      b, &step_b, &one, b + first, &step_b, 1, 1);
-    bottom();
-  } else {
-    bottom();
-    Routines<T>::gemm("N", "N", &first, &k, &rest, &minus, second - first,
-                      &step_a, b + first, &step_b, &one, b, &step_b, 1, 1);
-    top();
-  }
+void divide(Triangle triangle, const char* diagonal, Columns<T>& a,
+            Columns<T>& b) {
+  const T one = 1;
+  const int a_step = a.step(), step = b.step();
+  Routines<T>::trsm("L", triangle == Triangle::lower ? "L" : "U", "N", diagonal,
+                    &b.rows, &b.columns, &one, a.data(), &a_step, b.data(),
+                    &step, 1, 1, 1, 1);
 }
 
 }  // namespace
@@ -226,10 +209,8 @@ void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
   for (int64_t j = 0; j < k; ++j)
     for (int64_t i = 0; i < n; ++i)
       std::swap(out.at(i, j), out.at(pivots[static_cast<size_t>(i)] - 1, j));
-  divide(Triangle::lower, "U", m.rows, out.columns, m.data(), step, out.data(),
-         step);
-  divide(Triangle::upper, "N", m.rows, out.columns, m.data(), step, out.data(),
-         step);
+  divide(Triangle::lower, "U", m, out);
+  divide(Triangle::upper, "N", m, out);
   out.copy_to(x, k);
 }
 
@@ -244,17 +225,16 @@ template <class T>
 void solve_triangular(Triangle triangle, int64_t n, int64_t k, const T* a,
                       const T* b, T* x) {
   Columns<T> m(n, n, a), out(n, k, b);
-  divide(triangle, "N", m.rows, out.columns, m.data(), m.step(), out.data(),
-         m.step());
+  divide(triangle, "N", m, out);
   out.copy_to(x, k);
 }
 
 template <class T>
 void qr(int64_t m, int64_t n, int64_t k, const T* a, T* q, T* r) {
   const int reflectors = size(std::min(m, n));
-  Columns<T> factors(m, std::max(n, k));  // columns from n on are zeros
+  Columns<T> factors(m, std::max(n, k));
   factors.each([&](int64_t i, int64_t j) {
-    if (j < n) factors.at(i, j) = a[i * n + j];
+    factors.at(i, j) = j < n ? a[i * n + j] : T(0);
   });
   const int step = factors.step(), columns = size(n), wanted = size(k);
   std::vector<T> tau(static_cast<size_t>(std::max(reflectors, 1)));
@@ -276,7 +256,8 @@ void qr(int64_t m, int64_t n, int64_t k, const T* a, T* q, T* r) {
 template <class T>
 void eigh(int64_t n, const T* a, T* w, T* v) {
   CHECK(n <= most_rows);
-  Columns<T> m = symmetric_part(n, a);
+  Columns<T> m(n, n);
+  symmetric_part(n, a, m.data());
   const int step = m.step();
   int info = 1;
   if (all_finite(a, n * n)) {
@@ -296,7 +277,7 @@ void eigh(int64_t n, const T* a, T* w, T* v) {
   }
   if (info != 0) {
     std::fill_n(w, n, nan<T>);
-    std::ranges::fill(m.elements, nan<T>);
+    m.fill(nan<T>);
   }
   if (v) m.copy_to(v, n);
 }
@@ -323,9 +304,11 @@ void svd(int64_t m, int64_t n, bool whole, const T* a, T* u, T* s, T* vt) {
   }
   if (info != 0) {
     std::fill_n(s, k, nan<T>);
-    std::ranges::fill(left.elements, nan<T>);
-    std::ranges::fill(right.elements, nan<T>);
+    left.fill(nan<T>);
+    right.fill(nan<T>);
   } else if (k == 0) {  // of nothing gesdd says nothing
+    left.fill(0);
+    right.fill(0);
     for (int64_t i = 0; i < left.columns; ++i) left.at(i, i) = 1;
     for (int64_t i = 0; i < right.rows; ++i) right.at(i, i) = 1;
   }
