@@ -286,11 +286,17 @@ Value builtin_linspace(CallOf<"linspace">& call) {
 
 Value builtin_eye(CallOf<"eye">& call) {
   Walk& walk = call.walk;
-  const ir::Dim n = int_argument(call["n"]);
-  const ir::Dim m = int_argument_or(call["m"], n);
+  // As for `zeros`, a type says all: `eye(f64[3, 3])`.
+  const auto* type = call["n"].value().get_if<TypeValue>();
+  if (type && (type->type.rank() != 2 || call["m"].written() ||
+               call["dtype"].written()))
+    wrong_argument(call["n"], "an `int`, or a type alone such as `f32[3, 3]`");
+  const ir::Dim n = type ? type->type.shape[0] : int_argument(call["n"]);
+  const ir::Dim m = type ? type->type.shape[1] : int_argument_or(call["m"], n);
   const ir::Dim k = int_argument_or(call["k"], 0);
   const DType dtype =
-      dtype_argument_or_none(call["dtype"]).value_or(DType::F32);
+      type ? type->type.dtype
+           : dtype_argument_or_none(call["dtype"]).value_or(DType::F32);
   check_size(walk, n, call.where);
   check_size(walk, m, call.where);
   const ir::Shape shape = {n, m};
