@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -268,6 +269,23 @@ int devices_each(const DeviceRequest& request) {
              : request.count;
 }
 
+/// Where nobody reads the output any more all processes stop, and end as one
+/// alone does, of which the system says no more than that.
+constexpr int unread_status = 128 + SIGPIPE;
+void write_together(std::string_view text) {
+  write_output(text);
+  if (std::ferror(stdout) != 0 && errno == EPIPE) stop_unread();
+}
+void flush_together() {
+  if (std::fflush(stdout) != 0 && errno == EPIPE) stop_unread();
+}
+
+/// An error of the command line, in the first of several processes.
+int one_alone(std::string_view what) {
+  return wrong_usage(fmt::format(
+      "{} in one process, and several were started together", what));
+}
+
 /// Meets the other processes, if there are some; null if there are none.
 Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   if (!is_launched()) return std::shared_ptr<Cluster>();
@@ -275,7 +293,8 @@ Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   out.limit = *parse_watchdog(options.watchdog);
   out.devices = devices_each(*parse_devices(options.devices));
   out.stop = interrupt_flag();
-  out.output = write_output;
+  out.output = write_together;
+  std::signal(SIGPIPE, SIG_IGN);
   return join_cluster(std::move(out));
 }
 
@@ -315,8 +334,8 @@ void run_together(const CommandOptions& options,
                          text.substr(0, end));
       text.remove_prefix(end);
     }
-    write_output(out);
-    std::fflush(stdout);  // beside those of the others
+    write_together(out);
+    flush_together();  // beside those of the others
   };
 }
 
@@ -364,6 +383,11 @@ int end_together(Cluster& cluster, bool ok, Session& session,
   if (was_stopped(diagnostics)) status = stopped;
   std::string messages =
       lang::render(diagnostics, {shows_colours(STDERR_FILENO)});
+  flush_together();
+  if (is_unread()) {
+    status = unread_status;
+    messages.clear();
+  }
   TogetherReport report;
   if (recorded) {
     report = report_together(cluster, status == 0, session, recorded->recorder,
@@ -374,11 +398,11 @@ int end_together(Cluster& cluster, bool ok, Session& session,
     }
   }
   const Cluster::End end = cluster.finish(status, std::move(messages));
-  std::fflush(stdout);
+  flush_together();  // what was kept of other processes
   if (end.messages) tell(*end.messages);
   tell(report.stats);
   end_at_interrupts();
-  return end.status;
+  return is_unread() ? unread_status : end.status;
 }
 
 /// Opens a session for the options' devices and gives it to `body`, with the
@@ -445,6 +469,11 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     lang::set_line_times(session.walk(), &*recorded->times);
   // Who waits for input is ended by the signal itself.
   if (!source) source = read_program(options.file, session.diagnostics());
+  // Where the first has a file that another one lacks.
+  if (!source && cluster && cluster->process() > 0)
+    session.diagnostics().last().set_help(fmt::format(
+        "all processes must see the same files; this is what {} finds",
+        cluster->label_with_host(cluster->process())));
   hear_interrupts();
   bool ok = false;
   {
@@ -573,6 +602,7 @@ int wrong_usage(const std::string& message) {
 }
 
 int finish_output(int status) {
+  if (is_unread()) return status;
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && !std::ferror(stdout)) return status;
   // An earlier write that failed has kept its reason to itself.
@@ -655,6 +685,7 @@ OpenSession session_opener(const CommandOptions& options) {
 }  // namespace
 
 int test_files(const CommandOptions& options, const TestOptions& tests) {
+  if (is_launched()) return one_alone("tests run");
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
   if (const auto opened = session_options(options); !opened)
@@ -667,6 +698,7 @@ int test_files(const CommandOptions& options, const TestOptions& tests) {
 
 int bench_files(const CommandOptions& options, BenchOptions benches,
                 const std::string& seconds) {
+  if (is_launched()) return one_alone("benches run");
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
   const auto most = parse_seconds(seconds);
