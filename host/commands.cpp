@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -54,12 +53,6 @@ namespace unisono::host {
 namespace {
 
 constexpr int stopped = 130;  // as a shell says of who Ctrl-C ended
-
-/// See no-color.org.
-bool shows_colours(int file) {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(file) != 0 && (!no_colour || !*no_colour);
-}
 
 /// Messages go to standard error, after all output that came before.
 void show(const lang::Diagnostics& diagnostics) {
@@ -267,17 +260,6 @@ int devices_each(const DeviceRequest& request) {
   return request.kind == DeviceRequest::Kind::cuda
              ? static_cast<int>(request.gpus.size())
              : request.count;
-}
-
-/// Where nobody reads the output any more all processes stop, and end as one
-/// alone does, of which the system says no more than that.
-constexpr int unread_status = 128 + SIGPIPE;
-void write_together(std::string_view text) {
-  write_output(text);
-  if (std::ferror(stdout) != 0 && errno == EPIPE) stop_unread();
-}
-void flush_together() {
-  if (std::fflush(stdout) != 0 && errno == EPIPE) stop_unread();
 }
 
 /// An error of the command line, in the first of several processes.
@@ -584,32 +566,6 @@ Result<InspectOptions> inspect_options(const CommandOptions& options) {
 }
 
 }  // namespace
-
-void write_output(std::string_view text) {
-  const WokenByInterrupts woken;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-void tell(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-int wrong_usage(const std::string& message) {
-  // Of several processes with one command line the first one tells.
-  if (launched_process() > 0) return usage_error;
-  tell(fmt::format("error: {}\n", lang::visible(message)));
-  return usage_error;
-}
-
-int finish_output(int status) {
-  if (is_unread()) return status;
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && !std::ferror(stdout)) return status;
-  // An earlier write that failed has kept its reason to itself.
-  tell(fmt::format("error: cannot write standard output{}{}\n",
-                   flushed ? "" : ": ", flushed ? "" : std::strerror(errno)));
-  return std::max(status, 1);
-}
 
 ShellOptions shell_options(const CommandOptions& options) {
   return {.devices = options.devices,

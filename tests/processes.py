@@ -320,7 +320,7 @@ def failures(folder):
     several(link, [("slow 0 1 3",), ("slow 1 0 3; reorder 5",), ("reorder 9",)])
     # Nobody reads on: all stop, and say as little as one process.
     lines = folder / "lines.uni"
-    lines.write_text("let x = pmap(fn(v) => v + 1.0)(arange(4, f32))\nfor i in range(100000) { print(i, x[0]) }\n")
+    lines.write_text("let x = pmap(fn(v) => v + 1.0)(arange(6, f32))\nfor i in range(100000) { print(i, x[0]) }\n")
 
     def unread(command):
         got = run(["bash", "-c", '"$@" | head -1; exit ${PIPESTATUS[0]}', "bash", *map(str, command), lines])
