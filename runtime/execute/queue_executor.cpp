@@ -442,12 +442,13 @@ std::optional<Failure> QueueExecutor::finish() {
     GridError word;
     Status done = join_all_copies(d);
     if (done) done = read_error(d, word);
+    if (!done && cluster_) read_first_error(d, word);
     if (!done || !word.launch) {
       if (failure)
         verdict.add(*std::move(failure));
       else if (!done)
         verdict.add({done.error()});
-      if (word.stretches == 0) continue;
+      if (!word.launch && word.stretches == 0) continue;
     }
     if (word.launch && cluster_)
       verdict.add(word, d, sequence_of(word));
@@ -461,6 +462,19 @@ std::optional<Failure> QueueExecutor::finish() {
   return_staging();
   release();
   return verdict.take();
+}
+
+/// Who waits for others may hear first that one of them has failed: what this
+/// device has found by itself, before it met any, comes before that.
+void QueueExecutor::read_first_error(int d, GridError& word) {
+  if (run_.stop->load()) return;  // kernels may have been cut short
+  Queue& queue = *devices_[d].queue;
+  queue.settle();
+  GridError found;
+  const auto sent = queue.send(devices_[d].grid_error.data(), sizeof found);
+  if (!sent || !*sent || !(*sent)->wait()) return;
+  std::memcpy(&found, (*sent)->bytes(), sizeof found);
+  if (phase_of(found) == std::pair<uint64_t, uint64_t>(0, 1)) word = found;
 }
 
 /// If that fails there is a new word for the next run.

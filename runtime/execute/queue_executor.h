@@ -69,6 +69,7 @@ class QueueExecutor final : public Executor {
   void release();
 
   Status read_error(int device, GridError& word);
+  void read_first_error(int device, GridError& word);
   uint64_t sequence_of(const GridError& word) const;
   /// Puts a word without an error in the place of whatever is there.
   void clear_error(int device);
