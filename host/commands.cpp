@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -53,12 +53,6 @@ namespace unisono::host {
 namespace {
 
 constexpr int stopped = 130;  // as a shell says of who Ctrl-C ended
-
-/// See no-color.org.
-bool shows_colours(int file) {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(file) != 0 && (!no_colour || !*no_colour);
-}
 
 /// Messages go to standard error, after all output that came before.
 void show(const lang::Diagnostics& diagnostics) {
@@ -268,6 +262,12 @@ int devices_each(const DeviceRequest& request) {
              : request.count;
 }
 
+/// An error of the command line, in the first of several processes.
+int one_alone(std::string_view what) {
+  return wrong_usage(fmt::format(
+      "{} in one process, and several were started together", what));
+}
+
 /// Meets the other processes, if there are some; null if there are none.
 Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   if (!is_launched()) return std::shared_ptr<Cluster>();
@@ -275,7 +275,8 @@ Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   out.limit = *parse_watchdog(options.watchdog);
   out.devices = devices_each(*parse_devices(options.devices));
   out.stop = interrupt_flag();
-  out.output = write_output;
+  out.output = write_together;
+  std::signal(SIGPIPE, SIG_IGN);
   return join_cluster(std::move(out));
 }
 
@@ -315,8 +316,8 @@ void run_together(const CommandOptions& options,
                          text.substr(0, end));
       text.remove_prefix(end);
     }
-    write_output(out);
-    std::fflush(stdout);  // beside those of the others
+    write_together(out);
+    flush_together();  // beside those of the others
   };
 }
 
@@ -364,6 +365,11 @@ int end_together(Cluster& cluster, bool ok, Session& session,
   if (was_stopped(diagnostics)) status = stopped;
   std::string messages =
       lang::render(diagnostics, {shows_colours(STDERR_FILENO)});
+  flush_together();
+  if (is_unread()) {
+    status = unread_status;
+    messages.clear();
+  }
   TogetherReport report;
   if (recorded) {
     report = report_together(cluster, status == 0, session, recorded->recorder,
@@ -374,11 +380,11 @@ int end_together(Cluster& cluster, bool ok, Session& session,
     }
   }
   const Cluster::End end = cluster.finish(status, std::move(messages));
-  std::fflush(stdout);
+  flush_together();  // what was kept of other processes
   if (end.messages) tell(*end.messages);
   tell(report.stats);
   end_at_interrupts();
-  return end.status;
+  return is_unread() ? unread_status : end.status;
 }
 
 /// Opens a session for the options' devices and gives it to `body`, with the
@@ -445,6 +451,11 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     lang::set_line_times(session.walk(), &*recorded->times);
   // Who waits for input is ended by the signal itself.
   if (!source) source = read_program(options.file, session.diagnostics());
+  // Where the first has a file that another one lacks.
+  if (!source && cluster && cluster->process() > 0)
+    session.diagnostics().last().set_help(fmt::format(
+        "all processes must see the same files; this is what {} finds",
+        cluster->label_with_host(cluster->process())));
   hear_interrupts();
   bool ok = false;
   {
@@ -556,31 +567,6 @@ Result<InspectOptions> inspect_options(const CommandOptions& options) {
 
 }  // namespace
 
-void write_output(std::string_view text) {
-  const WokenByInterrupts woken;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-void tell(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-int wrong_usage(const std::string& message) {
-  // Of several processes with one command line the first one tells.
-  if (launched_process() > 0) return usage_error;
-  tell(fmt::format("error: {}\n", lang::visible(message)));
-  return usage_error;
-}
-
-int finish_output(int status) {
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && !std::ferror(stdout)) return status;
-  // An earlier write that failed has kept its reason to itself.
-  tell(fmt::format("error: cannot write standard output{}{}\n",
-                   flushed ? "" : ": ", flushed ? "" : std::strerror(errno)));
-  return std::max(status, 1);
-}
-
 ShellOptions shell_options(const CommandOptions& options) {
   return {.devices = options.devices,
           .open =
@@ -655,6 +641,7 @@ OpenSession session_opener(const CommandOptions& options) {
 }  // namespace
 
 int test_files(const CommandOptions& options, const TestOptions& tests) {
+  if (is_launched()) return one_alone("tests run");
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
   if (const auto opened = session_options(options); !opened)
@@ -667,6 +654,7 @@ int test_files(const CommandOptions& options, const TestOptions& tests) {
 
 int bench_files(const CommandOptions& options, BenchOptions benches,
                 const std::string& seconds) {
+  if (is_launched()) return one_alone("benches run");
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
   const auto most = parse_seconds(seconds);

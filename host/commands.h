@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "host/interactive/shell.h"
+#include "host/output.h"
 
 namespace unisono::host {
-
-/// Exit status of a wrong command line.
-inline constexpr int usage_error = 2;
 
 /// What the command line asked for. Each command is one function below, which
 /// returns the exit status: 0; 1 when the program (or file) has or gets an
@@ -72,17 +70,5 @@ int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
 /// The Language Server Protocol on standard input and output.
 int serve_editor(const CommandOptions& options);
-
-/// Writes to standard output; see finish_output.
-void write_output(std::string_view text);
-/// Writes to standard error. A failure is ignored, where fmt::print would
-/// throw.
-void tell(std::string_view text);
-/// Says what is wrong with the command line, with escapes for what a terminal
-/// would obey; gives `usage_error`.
-int wrong_usage(const std::string& message);
-/// The status to leave with: `status`, or 1 when standard output could not be
-/// written.
-int finish_output(int status);
 
 }  // namespace unisono::host

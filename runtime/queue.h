@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "runtime/device.h"
 #include "runtime/grid.h"
 #include "runtime/result.h"
 
@@ -64,11 +65,11 @@ class Queue {
   struct Read {
     void* to;  // in the host's memory
     const void* from;
-    int64_t bytes;
+    CopyExtent extent;
   };
-  /// Waits until all work in the lane of kernels is done, and copies bytes to
-  /// the host.
-  virtual Status read(std::span<const Read> what) = 0;
+  /// Waits until all work in the lane is done, and copies bytes to the host.
+  virtual Status read(std::span<const Read> what,
+                      Lane lane = Lane::kernels) = 0;
   /// Bytes on their way to the host.
   class Parcel {
    public:
@@ -100,8 +101,10 @@ class Queue {
   /// After a failure: waits until no work of this queue can be under way any
   /// more, even where the device is lost, so that its memory may be freed.
   virtual void settle() = 0;
-  /// Copies bytes from the host; `from` may change again when this returns.
-  virtual Status write(void* to, const void* from, int64_t bytes) = 0;
+  /// Copies bytes from the host; `from` may change again when this returns. In
+  /// the lane of copies it waits until they are there.
+  virtual Status write(void* to, const void* from, const CopyExtent& extent,
+                       Lane lane = Lane::kernels) = 0;
 
   /// Whether kernels of this device can read and write the other's memory.
   virtual bool reaches(const Queue& other) const = 0;

@@ -13,7 +13,7 @@ import sys
 import time
 
 import sanitizers
-from processes import LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts, several, sliced
+from processes import GPUS_MEANWHILE, LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts, several, sliced
 
 
 def kills(folder):
@@ -87,18 +87,21 @@ def gpu_kills(folder):
     steps = folder / "gpu_steps.uni"
     steps.write_text(STEPS.replace("range(200)", "range(20)"))
     patience = round(5 * sanitizers.slow())
-    whole = run([UNISONO, "run", "--devices", "sim:4", steps])
+    meanwhile = folder / "gpu_meanwhile.uni"
+    meanwhile.write_text(GPUS_MEANWHILE.replace("70000", "20000"))
+    wholes = {program: run([UNISONO, "run", "--devices", "sim:4", program]) for program in (steps, meanwhile)}
 
     def kill(turn, processes, which, message, how):
         environment = gpu_environment(turn % 2 == 1, 2, turn)
         begin = time.time()
-        command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), steps]
-        status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
+        program = meanwhile if turn % 4 < 2 else steps
+        command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), program]
+        status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}; eager"})
         seconds = time.time() - begin
         named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
         one = len(re.findall(r"(?m)^error", err)) == 1
         check(f"gpus: {how} {which} of {processes} at {message} {environment}",
-              (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
+              (status, out, err) == wholes[program] or (status == 1 and out == "" and named and one and seconds < 10 * patience),
               status, out, err, seconds)
 
     turns = []

@@ -2,13 +2,13 @@
 """What --stats and --trace tell of several processes, and with them that devices compute while something travels, that what lies where
 it is needed is not sent, and that resharding sends what differs. A test beside processes.py, whose command line it has.
 
-usage: tests/process_reports.py UNISONO [reports] [resharded] [moved] [gpus_meanwhile]
+usage: tests/process_reports.py UNISONO [reports] [resharded] [moved] [gpus_meanwhile] [gpus_resharded]
 """
 import json
 import re
 import sys
 
-from processes import MEANWHILE, MEMBERS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts
+from processes import GPUS_MEANWHILE, MEANWHILE, MEMBERS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts
 
 # The columns of one map's rows are on their way while the rows of another array are computed.
 RESHARDED = """
@@ -30,20 +30,25 @@ for i in range(4) {
 }
 print(sum(y), y[3, 5])
 """
-# The same for GPUs, without products of matrices, which simulated ones take long for.
-GPUS_MEANWHILE = """
+GPUS_RESHARDED = """
 axis dev = devices()
-@pmap(over=dev, in_axes=(none, split(0)), out_axes=none)
-def step(w, x) {
-  let b = psum(cumsum(tanh(x[0] * w)), dev)
-  let c = cumsum(cos(x[0] * w))
-  w * 0.5 + b * 1e-6 + psum(c, dev) * 1e-6
+let x = sin(arange(device_count() * 2 * 40000, f32)).reshape((device_count() * 2, 40000))
+let rows = pmap(fn(v) => v * 0.5, in_axes=split(0), out_axes=split(0))
+@pmap(over=dev, in_axes=(split(0), split(1)), out_axes=(none, split(1)))
+def both(r, c) {
+  let s = psum(sum(cumsum(tanh(r), axis=1)), dev)
+  (s, c - s * 1e-9)
 }
-let x = sin(arange(device_count() * 70000, f32)).reshape((device_count(), 70000))
-var w = ones(f32[70000])
-for i in range(3) { w = step(w, x) }
-print(sum(w), w[3], w[69999])
+let r = rows(x)
+var y = r
+for i in range(2) {
+  let (s, c) = both(r, y)
+  print(s)
+  y = rows(c)
+}
+print(sum(y), y[1, 5])
 """
+
 
 def reports(folder):
     """--stats and --trace tell of all processes; the trace shows that devices compute while what they exchange is on its way."""
@@ -116,21 +121,51 @@ def resharded(folder):
         check(f"resharded, eager {options}", alone[0] == 0 and got == alone, alone, got)
 
 
+# By the host's memory, over links that make each message late, and on GPUs that go on by themselves.
+def late_by_host(devices, processes, late):
+    environment = gpu_environment(False, devices, 0)
+    links = "; ".join(f"slow {a} {b} {late}" for a in range(processes) for b in range(processes) if a != b)
+    return {**environment, "SIMCUDA": environment["SIMCUDA"] + ";goes_on=1", "UNISONO_FAULTS": links}
+
+
+def spans_of(path):
+    """Of a trace: kind, device, begin and end of each event."""
+    events = json.loads(path.read_text())["traceEvents"]
+    threads = {(e["pid"], e["tid"]): e["args"]["name"].partition(",")[0] for e in events if e["name"] == "thread_name"}
+    return [(e["cat"], threads[e["pid"], e["tid"]], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
+
+
+def with_kernels(spans, kind):
+    """Those of a kind in whose time a kernel of the same device begins and ends."""
+    kernels = [s for s in spans if s[0] == "kernel"]
+    return [c for c in spans if c[0] == kind and any(c[1] == k[1] and c[2] < k[2] and k[3] < c[3] for k in kernels)]
+
+
 def gpus_meanwhile(folder):
-    """With NCCL a GPU computes while what it exchanges is on its way."""
+    """A GPU computes while what it exchanges is on its way: by NCCL, and by the host's memory."""
     program = folder / "gpus_meanwhile.uni"
     program.write_text(GPUS_MEANWHILE)
     alone = run([UNISONO, "run", "--devices", "sim:4", program], gpu_environment(True, 4, 0))
     for each in (1, 2):
         path = folder / f"gpus{each}.json"
-        got = run(launcher(4 // each, False) + ["--devices", f"sim:{each}", "--trace", path, program], gpu_environment(True, each, 0))
-        check(f"GPUs under way, {each} each", alone[0] == 0 and got[:2] == alone[:2], alone, got)
-        events = json.loads(path.read_text())["traceEvents"]
-        threads = {(e["pid"], e["tid"]): e["args"]["name"].partition(",")[0] for e in events if e["name"] == "thread_name"}
-        spans = [(e["cat"], threads[e["pid"], e["tid"]], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
-        kernels = [s for s in spans if s[0] == "kernel"]
-        meanwhile = [c for c in spans if c[0] == "collective" and any(c[1] == k[1] and c[2] < k[2] and k[3] < c[3] for k in kernels)]
-        check(f"kernels while GPUs exchange, {each} each", len(meanwhile) >= 2, spans)
+        for way, environment in (("NCCL", gpu_environment(True, each, 0)), ("the host", late_by_host(each, 4 // each, 100))):
+            got = run(launcher(4 // each, False) + ["--devices", f"sim:{each}", "--trace", path, program], environment)
+            check(f"GPUs under way, {each} each, by {way}", alone[0] == 0 and got[:2] == alone[:2] and "simcuda" not in got[2], alone, got)
+            spans = spans_of(path)
+            check(f"kernels while GPUs exchange, {each} each, by {way}", len(with_kernels(spans, "collective")) >= 2, spans)
+
+
+def gpus_resharded(folder):
+    """So it does while what another split of an array needs is on its way by the host's memory."""
+    program = folder / "gpus_resharded.uni"
+    program.write_text(GPUS_RESHARDED)
+    for each in (1, 2):
+        alone = run([UNISONO, "run", "--devices", f"sim:{2 * each}", program], gpu_environment(False, 2 * each, 0))
+        path = folder / f"gpus_resharded{each}.json"
+        got = run(launcher(2, False) + ["--devices", f"sim:{each}", "--trace", path, program], late_by_host(each, 2, 100))
+        check(f"GPUs resharded, {each} each", alone[0] == 0 and got[:2] == alone[:2] and "simcuda" not in got[2], alone, got)
+        spans = spans_of(path)
+        check(f"kernels while GPUs' array is resharded, {each} each", len(with_kernels(spans, "copy")) >= 2, spans)
 
 # A chain of maps whose placements match, and one that wants another split.
 MOVED = """
@@ -160,4 +195,5 @@ def moved(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts({"reports": reports, "resharded": resharded, "moved": moved, "gpus_meanwhile": gpus_meanwhile}))
+    sys.exit(run_parts({"reports": reports, "resharded": resharded, "moved": moved, "gpus_meanwhile": gpus_meanwhile,
+                        "gpus_resharded": gpus_resharded}))

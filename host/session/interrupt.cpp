@@ -11,6 +11,7 @@ namespace {
 
 // A signal handler can reach nothing but a global.
 std::atomic<bool> interrupted = false;
+std::atomic<bool> unread = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 // The thread that writes, as the kernel numbers it: a number can be sent to
@@ -57,6 +58,9 @@ void hear_interrupts() { hear(SA_RESETHAND | SA_RESTART); }
 void hear_all_interrupts() { hear(SA_RESTART); }
 
 void forget_interrupt() { interrupted = false; }
+
+void stop_unread() { interrupted = unread = true; }
+bool is_unread() { return unread; }
 
 WokenByInterrupts::WokenByInterrupts() {
   static thread_local const pid_t self = [] {

@@ -15,6 +15,11 @@ void hear_all_interrupts();
 /// The flag is not set any more.
 void forget_interrupt();
 
+/// Sets the flag, as nobody reads standard output any more (`| head -1`); and
+/// whether somebody did. For who ignores SIGPIPE.
+void stop_unread();
+bool is_unread();
+
 /// While one lives, Ctrl-C also wakes the calling thread, which writes to a
 /// terminal and hears no signals otherwise: on Linux, Ctrl-C drops what waits
 /// in a pseudo-terminal, and no one wakes who waited for room in it. For one

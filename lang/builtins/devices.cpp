@@ -206,10 +206,36 @@ Value builtin_local_devices(CallOf<"local_devices">& call) {
   return make_tuple(std::move(items));
 }
 
+namespace {
+
+/// The same text, with the process and the host behind its devices.
+std::string text_with_processes(Walk& walk, const Sharding& sharding) {
+  std::string names, told;
+  std::string before;
+  for (size_t i = 0; i < sharding.devices.size(); ++i) {
+    const Device& device = *sharding.devices[i];
+    std::string process = process_and_host(walk, device);
+    if (i > 0 && process != before) told += fmt::format(" ({})", before);
+    for (std::string* text : {&names, &told}) {
+      if (i > 0) *text += ", ";
+      *text += device.name();
+    }
+    before = std::move(process);
+  }
+  std::string text = sharding.to_string();
+  text.resize(text.size() - names.size());
+  return fmt::format("{}{} ({})", text, told, before);
+}
+
+}  // namespace
+
 Value builtin_sharding(CallOf<"sharding">& call) {
   const ArrayValue array = placed_argument(call["x"]);
+  const bool processes = bool_argument_or(call["processes"], false);
   if (call.walk.mode() == Mode::check) return StrValue{};
-  return StrValue{call.walk.force(array, call.where).sharding().to_string()};
+  const Sharding& sharding = call.walk.force(array, call.where).sharding();
+  return StrValue{processes ? text_with_processes(call.walk, sharding)
+                            : sharding.to_string()};
 }
 
 Value builtin_visualize(CallOf<"visualize">& call) {

@@ -23,6 +23,14 @@ int process_of(const Device& device) {
   return shared ? std::max(shared->process(), 0) : 0;
 }
 
+std::string process_and_host(Walk& walk, const Device& device) {
+  const Cluster* cluster = cluster_of(walk);
+  if (!cluster) return "process 0 on " + host_name();
+  const ClusterDevice* shared = cluster_device(device);
+  if (!shared || shared->process() == ClusterDevice::all) return "each process";
+  return cluster->label_with_host(shared->process());
+}
+
 void tell_place(Walk& walk, Span where) {
   Cluster* cluster = cluster_of(walk);
   if (cluster && where) cluster->at(to_string(where));
@@ -74,14 +82,37 @@ namespace {
 /// To begin an exchange aside takes some 20 µs.
 constexpr int64_t worth_going_aside = int64_t{256} << 10;
 
-/// Whether some process's CPUs have the parts, each its own.
+/// Whether processes' devices have the parts, each its own, and it takes a
+/// thread of the host's to bring them.
 bool is_on_processes(const Sharding& sharding) {
   return sharding.is_split() &&
          std::ranges::all_of(sharding.devices, [](const Device* device) {
            const ClusterDevice* shared = cluster_device(*device);
            return shared && shared->process() != ClusterDevice::all &&
-                  shared->kind() == DeviceKind::cpu;
+                  (shared->kind() == DeviceKind::cpu ||
+                   shared->mover().waits());
          });
+}
+
+/// What has been put on queues, before another thread copies: memory comes in
+/// that order, and few bytes. Kernels that are put later it does not wait for.
+Result<std::vector<std::shared_ptr<Queue::Parcel>>> put_so_far(
+    const Sharding& from, const Sharding& to) {
+  std::vector<Queue*> queues;
+  for (const Sharding* sharding : {&from, &to})
+    for (Device* device : sharding->devices)
+      if (Queue* queue = is_here(*device) ? device->queue() : nullptr)
+        if (std::ranges::find(queues, queue) == queues.end())
+          queues.push_back(queue);
+  std::vector<std::shared_ptr<Queue::Parcel>> out;
+  for (Queue* queue : queues) {
+    std::shared_ptr<Queue::Parcel> parcel = TRY(queue->send(nullptr, 0));
+    if (parcel)
+      out.push_back(std::move(parcel));
+    else
+      TRY(queue->read({}));
+  }
+  return out;
 }
 
 }  // namespace
@@ -99,8 +130,14 @@ unisono::Array moved_aside(Walk& walk, const unisono::Array& array,
   CopyCounter counter{.recorder = walk.machine().recorder};
   auto begun = begin_reshard(array, to, counter);
   if (!begun) walk.fail(begun.error(), where);
+  auto before = put_so_far(array.sharding(), to);
+  if (!before) walk.fail(before.error(), where);
   cluster->begin_aside(
-      std::move(begun->fill), std::move(begun->places),
+      [before = *std::move(before), fill = std::move(begun->fill)]() -> Status {
+        for (const auto& parcel : before) TRY(parcel->wait());
+        return fill();
+      },
+      std::move(begun->places),
       [&pool = walk.machine().runtime->pool()] { pool.notify(); });
   return std::move(begun->array);
 }

@@ -2,6 +2,7 @@
 // What the host's part of a program owes to others: where several processes
 // walk it (runtime/cluster/cluster.h), and where devices may still be at work.
 #include <cstdint>
+#include <string>
 
 #include "lang/context/under_way.h"
 #include "lang/context/walk.h"
@@ -17,6 +18,8 @@ Cluster* cluster_of(Walk& walk);
 /// How many processes there are; and the one that has a device.
 int process_count(Walk& walk);
 int process_of(const Device& device);
+/// "process 1 on alpha"; "each process" where all have one of that name.
+std::string process_and_host(Walk& walk, const Device& device);
 
 /// Where the walk is, for messages about processes that are elsewhere.
 void tell_place(Walk& walk, Span where);

@@ -28,6 +28,9 @@
 
 namespace unisono {
 
+/// The name of this machine.
+std::string host_name();
+
 struct Piece {
   void* data = nullptr;  // not written to where it is sent
   int64_t bytes = 0;

@@ -131,15 +131,22 @@ int64_t ClusterDevice::peak_bytes() const {
   return own_ ? own_->peak_bytes() : heap_ ? heap_->peak_bytes() : 0;
 }
 
-/// Copies between the memory that this process has, and the host's.
+/// Copies between the memory that this process has, and the host's. Aside of
+/// the program they do not wait for its kernels, nor these for them.
 Status ClusterDevice::to_own(void* to, const void* from,
                              const CopyExtent& extent) {
+  if (own_ && cluster_->background().is_here())
+    return own_->queue()->write(to, from, extent, Lane::copies);
   if (own_) return own_->copy_from_host(to, from, extent);
   copy_rows(to, from, extent);
   return Unit{};
 }
 Status ClusterDevice::from_own(void* to, const void* from,
                                const CopyExtent& extent) {
+  if (own_ && cluster_->background().is_here()) {
+    const Queue::Read read{to, from, extent};
+    return own_->queue()->read({&read, 1}, Lane::copies);
+  }
   if (own_) return own_->copy_to_host(to, from, extent);
   copy_rows(to, from, extent);
   return Unit{};

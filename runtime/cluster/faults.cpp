@@ -18,8 +18,9 @@ Result<Faults> Faults::parse(std::string_view text) {
     std::string what;
     if (!(words >> what)) continue;
     int64_t a = 0, b = 0, c = 0;
-    if (what != "eager") words >> a;
-    if (what != "eager" && what != "reorder") words >> b;
+    const bool is_flag = what == "eager" || what == "tally";
+    if (!is_flag) words >> a;
+    if (!is_flag && what != "reorder") words >> b;
     if (what == "slow") words >> c;
     const bool read = !words.fail() && (words >> std::ws).eof();
     using How = At::How;
@@ -36,12 +37,14 @@ Result<Faults> Faults::parse(std::string_view text) {
       faults.random_.seed(static_cast<uint64_t>(a));
     } else if (read && what == "eager") {
       faults.eager_ = true;
+    } else if (read && what == "tally") {
+      faults.tallies_ = true;
     } else {
       return Error{
           .message = fmt::format(
               "UNISONO_FAULTS expects `die P J`, `hang P J`, `tear P "
-              "J`, `slow P Q MS`, `reorder SEED` and `eager`, with ; between "
-              "them; got `{}`",
+              "J`, `slow P Q MS`, `reorder SEED`, `eager` and `tally`, with ; "
+              "between them; got `{}`",
               part)};
     }
   }
@@ -53,8 +56,16 @@ void Faults::die() {
   for (;;) pause();
 }
 
-std::chrono::microseconds Faults::before_message(int from, int to) {
+std::string Faults::tally(int process) const {
+  if (!tallies_) return "";
+  return fmt::format("process {}: {} messages, {} bytes\n", process, messages_,
+                     bytes_);
+}
+
+std::chrono::microseconds Faults::before_message(int from, int to,
+                                                 int64_t bytes) {
   ++messages_;
+  bytes_ += bytes;
   for (const At& end : ends_) {
     if (end.process != from || end.message != messages_) continue;
     if (end.how == At::How::tear)

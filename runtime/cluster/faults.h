@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,20 +23,23 @@ namespace unisono {
 ///                  pairs of processes come in any order
 ///   eager          collectives travel while devices compute even where that is
 ///                  worth nothing
+///   tally          each process tells at its end what it has sent
 /// The texts of all processes are the same one.
 class Faults {
  public:
   Faults() = default;
   static Result<Faults> parse(std::string_view text);
 
-  /// Process `from` is about to send a message: how late it begins. May not
-  /// return.
-  std::chrono::microseconds before_message(int from, int to);
+  /// Process `from` is about to send a message of so many bytes: how late it
+  /// begins. May not return.
+  std::chrono::microseconds before_message(int from, int to, int64_t bytes);
   /// Whether this process ends in the midst of the message that was asked about
   /// last; and how it does.
   bool tears_message() const { return tears_; }
   [[noreturn]] static void die();
   bool is_eager() const { return eager_; }
+  /// "process 1: 12 messages, 4096 bytes"; empty if nobody wants to know.
+  std::string tally(int process) const;
 
  private:
   struct At {
@@ -52,8 +56,9 @@ class Faults {
   bool reorders_ = false;
   bool eager_ = false;
   bool tears_ = false;
+  bool tallies_ = false;
   std::mt19937_64 random_;
-  int64_t messages_ = 0;
+  int64_t messages_ = 0, bytes_ = 0;
 };
 
 }  // namespace unisono

@@ -18,7 +18,7 @@ class HostMover final : public Mover {
   explicit HostMover(Cluster& cluster) : cluster_(cluster) {}
 
   std::string name() const override { return "host memory"; }
-  Lane lane() const override { return Lane::kernels; }
+  bool waits() const override { return true; }
   Status move(std::span<const Transfer> transfers, std::span<const int> others,
               uint64_t fingerprint) override;
 
@@ -53,7 +53,7 @@ Status HostMover::fetch(std::span<const Transfer> transfers) {
     }
     outgoing_[i] = {copy, transfer.bytes};
   }
-  for (const auto& [queue, list] : reads) TRY(queue->read(list));
+  for (const auto& [queue, list] : reads) TRY(queue->read(list, lane));
   return Unit{};
 }
 
@@ -61,7 +61,7 @@ Status HostMover::bring(std::span<const Transfer> transfers) {
   for (size_t i = 0; i < transfers.size(); ++i)
     if (const Transfer& transfer = transfers[i]; !is_sent(transfer))
       TRY(transfer.to.queue->write(transfer.to.data, incoming_[i].data,
-                                   transfer.bytes));
+                                   transfer.bytes, lane));
   return Unit{};
 }
 
@@ -89,8 +89,6 @@ Status HostMover::move(std::span<const Transfer> transfers,
     incoming_[i] = {received_.emplace_back(memory_of(transfer)).get(),
                     transfer.bytes};
     add(receives, transfer.from.process, incoming_[i]);
-    // What is about to be written there may still be read.
-    TRY(transfer.to.queue->read({}));
   }
   TRY(cluster_.exchange(sends, receives, fingerprint));
   return bring(transfers);

@@ -1,6 +1,6 @@
 #pragma once
 // Bytes of GPUs by way of the host's memory and the cluster's messages: it
-// needs nothing of the machine, and waits for the GPUs.
+// needs nothing of the machine, and waits for the GPUs' copies.
 #include <memory>
 
 #include "runtime/cluster/cluster.h"

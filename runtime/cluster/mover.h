@@ -28,14 +28,17 @@ struct Transfer {
 /// For one thread at a time.
 class Mover {
  public:
+  /// Where its transfers stand in the queues.
+  static constexpr Lane lane = Lane::copies;
   virtual ~Mover() = default;
   /// "host memory", "NCCL 2.21.5"
   virtual std::string name() const = 0;
-  /// Where its transfers stand in the queues.
-  virtual Lane lane() const = 0;
+  /// Whether `move` returns when all has been moved, so that it is worth a
+  /// thread of its own.
+  virtual bool waits() const = 0;
   /// An exchange of the cluster with `others`, each once: the transfers that
   /// this process takes part in, between devices of two processes, which both
-  /// name them in one order. Each begins after what its queues' `lane`s have by
+  /// name them in one order. Each begins after what its queues' lanes have by
   /// then, and what is put there afterwards sees it done. All of the cluster's
   /// errors; the queues', too.
   virtual Status move(std::span<const Transfer> transfers,

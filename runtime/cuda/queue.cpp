@@ -312,11 +312,11 @@ Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
       fmt::format("ordering work of {} and {}", peer.name_, name_));
 }
 
-Status StreamQueue::finish() {
+Status StreamQueue::finish(Lane lane) {
   TRY(usable());
   TRY(before_wait());
   CurrentContext current(*gpu_);
-  return gpu_->check(gpu_->driver().stream_synchronize(kernels()),
+  return gpu_->check(gpu_->driver().stream_synchronize(track(lane).stream),
                      "waiting for " + name_);
 }
 
@@ -329,34 +329,62 @@ void StreamQueue::settle() {
 
 // Few bytes go through pinned memory: to other memory of the host each copy is
 // waited for by itself.
-Status StreamQueue::read(std::span<const Read> what) {
+Status StreamQueue::read(std::span<const Read> what, Lane lane) {
   TRY(usable());
   int64_t bytes = 0;
-  for (const Read& read : what) bytes += read.bytes;
+  bool rows = false;
+  for (const auto& [to, from, extent] : what) {
+    bytes += extent.bytes;
+    rows = rows || extent.rows > 1;
+  }
   char* pinned = nullptr;
-  if (words_ && bytes <= bytes_of_words && !words_lent_.exchange(true))
+  if (words_ && !rows && bytes <= bytes_of_words && !words_lent_.exchange(true))
     pinned = static_cast<char*>(words_);
   Status done = Unit{};
   int64_t at = 0;
-  for (const Read& read : what) {
+  for (const auto& [to, from, extent] : what) {
     if (!done) break;
-    done =
-        copy_to_staging(pinned ? pinned + at : read.to, read.from, read.bytes);
-    at += read.bytes;
+    done = put_read(pinned ? pinned + at : to, from, extent, lane);
+    at += extent.bytes;
   }
-  Status finished = finish();
+  Status finished = finish(lane);
   if (done) done = finished;
   if (!pinned) return done;
-  for (const Read& read : what) {
-    if (done) std::memcpy(read.to, pinned, static_cast<size_t>(read.bytes));
-    pinned += read.bytes;
+  for (const auto& [to, from, extent] : what) {
+    if (done) std::memcpy(to, pinned, static_cast<size_t>(extent.bytes));
+    pinned += extent.bytes;
   }
   words_lent_ = false;
   return done;
 }
 
-Status StreamQueue::write(void* to, const void* from, int64_t bytes) {
-  return rows_from_host(to, from, bytes);
+Status StreamQueue::put_read(void* to, const void* from,
+                             const CopyExtent& extent, Lane lane) {
+  CurrentContext current(*gpu_);
+  if (lane == Lane::copies &&
+      extent.bytes * extent.rows >= least_staged_bytes && ring_.open())
+    return ring_.download(copies(), static_cast<char*>(to),
+                          static_cast<const char*>(from), extent);
+  return gpu_->check(
+      copy_rows_to_host(gpu_->driver(), to, from, extent, track(lane).stream),
+      "copying from " + name_);
+}
+
+Status StreamQueue::write(void* to, const void* from, const CopyExtent& extent,
+                          Lane lane) {
+  if (lane == Lane::kernels) return rows_from_host(to, from, extent);
+  const int64_t bytes = extent.bytes * extent.rows;
+  if (bytes == 0) return Unit{};
+  TRY(usable());
+  CurrentContext current(*gpu_);
+  Status done = bytes >= least_staged_bytes && ring_.open()
+                    ? ring_.upload(copies(), static_cast<char*>(to),
+                                   static_cast<const char*>(from), extent)
+                    : gpu_->check(copy_rows_from_host(gpu_->driver(), to, from,
+                                                      extent, copies()),
+                                  "copying to " + name_);
+  Status finished = finish(lane);
+  return done ? finished : done;
 }
 
 // ---- captured work ----------------------------------------------------------

@@ -38,12 +38,13 @@ class StreamQueue final : public Queue {
   Status zero(void* to, int64_t bytes, Lane lane) override;
   Status mark(Lane lane) override;
   Status wait_for(const Queue& other, Lane own, Lane others) override;
-  Status read(std::span<const Read> what) override;
+  Status read(std::span<const Read> what, Lane lane) override;
   Result<std::unique_ptr<Parcel>> send(const void* from,
                                        int64_t bytes) override;
   Result<std::unique_ptr<Moment>> moment(Lane lane) override;
   void settle() override;
-  Status write(void* to, const void* from, int64_t bytes) override;
+  Status write(void* to, const void* from, const CopyExtent& extent,
+               Lane lane) override;
   bool reaches(const Queue& other) const override;
   Result<void*> borrow_staging(int64_t bytes) override;
   void return_staging(void* memory) override;
@@ -83,8 +84,8 @@ class StreamQueue final : public Queue {
   void use_workers(std::shared_ptr<Pool> pool) {
     ring_.use_workers(std::move(pool));
   }
-  /// Waits until all that was put in the lane of kernels is done.
-  Status finish();
+  /// Waits until all that was put in the lane is done.
+  Status finish(Lane lane = Lane::kernels);
   /// Copies of rows from the host, to the host and from a peer. Work that is
   /// put on either device afterwards sees them done; the host's memory may
   /// change again, or is filled, when they return. No kernel that was put
@@ -148,6 +149,9 @@ class StreamQueue final : public Queue {
     return tracks_[static_cast<size_t>(lane)];
   }
   Status before_wait() const { return before_wait_ ? before_wait_() : Unit{}; }
+  /// Of rows to the host in a lane, which may still be under way.
+  Status put_read(void* to, const void* from, const CopyExtent& extent,
+                  Lane lane);
   Stream copies() const { return track(Lane::copies).stream; }
   /// What is put in `own` from now on begins after the marks of `other`.
   Status wait_for_marks_of(StreamQueue& other, Lane own);

@@ -7,6 +7,7 @@
 // process sends about log2 N messages; only what is another one's alone goes
 // to that directly.
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <utility>
@@ -53,7 +54,8 @@ class ClusterMeeting {
     bool cut = false;   // a reduction is
     ReducePlan plan;    // of a reduction that this process takes part in
   };
-  /// Known from the first time on that the step is done.
+  /// Known from the first time on that the step is done; they stay where they
+  /// are.
   const std::vector<Team>& teams(const CollectiveStep& step);
   Cluster& cluster() const { return cluster_; }
   /// The processes of the run but this one, ascending.
@@ -113,7 +115,7 @@ class ClusterMeeting {
   const RunState& run_;
   Cluster& cluster_;
   std::vector<int> owners_;  // by position
-  std::vector<std::pair<const CollectiveStep*, std::vector<Team>>> teams_;
+  std::deque<std::pair<const CollectiveStep*, std::vector<Team>>> teams_;
   std::vector<Message> sends_, receives_;  // of the next exchange
   std::vector<Message> spare_;             // whose memory is used again
   std::vector<Combined> combined_;         // likewise; the first

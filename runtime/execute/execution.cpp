@@ -10,6 +10,8 @@
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/collective.h"
+#include "runtime/execute/queue_executor.h"
+#include "runtime/execute/thread_executor.h"
 
 namespace unisono {
 namespace {
@@ -19,12 +21,15 @@ using Kind = Instruction::Kind;
 // In grains, of which each is worth another worker.
 constexpr float worth_sharing = 2;
 
-// Operations and bytes of some 50 µs: to give an exchange to another thread
-// takes 10.
-constexpr double worth_overlapping = 1 << 18;
-
 // Events of which times are not known yet: each has marks on a device.
 constexpr size_t most_timed = 8192;
+
+/// For devices that work as this one does.
+std::unique_ptr<Executor> make_executor(const RunState& run, Device& device) {
+  if (device.kind() == DeviceKind::gpu)
+    return std::make_unique<QueueExecutor>(run);
+  return std::make_unique<ThreadExecutor>(run);
+}
 
 Error lost(int device) {
   return Error{.kind = Error::Kind::device_lost,
@@ -238,6 +243,8 @@ void Execution::advance(int d, int& owned_phase) {
         const FlatLoop& loop = flat_.loops[instruction.loop];
         device.turns[instruction.loop] = loop.turns;
         if (!executor_->replays(loop)) break;
+        if (Status there = await_inputs(d, loop.end); !there)
+          return fail(d, {there.error()});
         if (loop.meets) {
           if (!meet(d, owned_phase)) return;
           continue;
@@ -465,114 +472,6 @@ Status Execution::perform(int device, int pc) {
   return recorder_ ? meet_recorded(step, meet) : meet();
 }
 
-Status Execution::meet_others(const Instruction& instruction) {
-  const auto& step = instruction.as<CollectiveStep>();
-  const auto at =
-      static_cast<uint64_t>(&instruction - flat_.instructions.data());
-  const auto meet = [this, &step, at] {
-    return executor_->meet_others(
-        *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
-  };
-  Background& background = cluster_->background();
-  // Devices with queues go on by themselves.
-  const bool goes_on = executor_->takes_threads() &&
-                       (instruction.meanwhile >= worth_overlapping ||
-                        (instruction.meanwhile > 0 && cluster_->is_eager()));
-  if (!goes_on) {
-    TRY(await(background.last()));
-    return recorder_ ? meet_recorded(step, meet) : meet();
-  }
-  const auto work = [this, &step, meet] {
-    const Clock::time_point start = Clock::now();
-    Status done = meet();
-    if (recorder_) record_collective(step, start);
-    return done;
-  };
-  const auto ticket =
-      background.begin(work, [pool = run_.pool] { pool->notify(); });
-  begun_.emplace_back(&step, ticket);
-  return Unit{};
-}
-
-bool Execution::is_under_way(const Instruction& end) const {
-  return end.kind == Kind::collective_end &&
-         std::ranges::any_of(
-             begun_, [&](const auto& each) { return each.first == end.step; });
-}
-
-Status Execution::end_collective(const CollectiveStep& step) {
-  const auto begun = std::ranges::find_if(
-      begun_, [&](const auto& each) { return each.first == &step; });
-  CHECK(begun != begun_.end());
-  const Background::Ticket ticket = begun->second;
-  begun_.erase(begun);
-  TRY(await(ticket));
-  if (recorder_) record_wait(step, Clock::now());
-  return Unit{};
-}
-
-void Execution::find_arrivals() {
-  arrival_ = 0;
-  if (!cluster_) return;
-  std::vector<bool> arrives(run_.program.slots.size());
-  for (const SlotId slot : run_.program.inputs)
-    for (const int d : own_) {
-      const auto ticket = cluster_->arrival(run_.devices[d].slots[slot]);
-      if (ticket != 0) arrives[slot] = true;
-      arrival_ = std::max(arrival_, ticket);
-    }
-  if (arrival_ == 0) return;
-  for (const int d : own_) devices_[d].has_inputs = false;
-  reads_arrivals_ = first_reader(flat_, arrives);
-}
-
-/// Others are led on meanwhile, here or by idle workers.
-Status Execution::await_inputs(int d, int pc) {
-  if (devices_[d].has_inputs || pc < reads_arrivals_) return Unit{};
-  if (!shared_.load(std::memory_order_relaxed) &&
-      ready_.load(std::memory_order_relaxed) != 0)
-    share();
-  TRY(await(arrival_));
-  devices_[d].has_inputs = true;
-  return Unit{};
-}
-
-/// The waiting threads combine, too.
-Status Execution::await(Background::Ticket ticket) {
-  if (ticket == 0) return Unit{};
-  Background& background = cluster_->background();
-  const auto done = [&] { return background.is_done(ticket); };
-  if (!done()) run_.pool->help_until(run_.group(), done);
-  return background.status();
-}
-
-template <class Meet>
-Status Execution::meet_recorded(const CollectiveStep& step, Meet&& meet) {
-  std::vector<Moment> arrived;
-  for (const int d : own_) arrived.push_back(TRY(executor_->moment(d)));
-  const Clock::time_point start = Clock::now();
-  TRY(meet());
-  if (!arrived[0]) {
-    record_wait(step, start);
-    record_collective(step, start);
-    return Unit{};
-  }
-  const Lane lane = executor_->lane_of(step);
-  for (size_t i = 0; i < own_.size(); ++i) {
-    const int d = own_[i];
-    Moment end = TRY(executor_->moment(d, lane));
-    Recorder::Event event{.kind = Recorder::Kind::wait,
-                          .device = devices_[d].row,
-                          .source = step.source,
-                          .name = name(step.kind)};
-    note_timed({event, {arrived[i]}, arrived});
-    event.kind = Recorder::Kind::collective;
-    event.bytes = step.bytes();
-    note_timed({std::move(event), arrived, {std::move(end)}});
-  }
-  return Unit{};
-}
-
 /// As device 0: what it reads is the same on all, and what it writes is shared.
 Status Execution::perform_once(const Instruction& instruction) {
   if (instruction.kind == Kind::copy)
@@ -580,31 +479,6 @@ Status Execution::perform_once(const Instruction& instruction) {
   const bool spread = instruction.work >= 2 && run_.pool->workers() > 1;
   if (recorder_) return launch_recorded(0, instruction, spread);
   return executor_->launch(0, instruction, spread);
-}
-
-/// Each device since it came there.
-void Execution::record_wait(const CollectiveStep& step,
-                            Clock::time_point end) const {
-  for (const int d : own_)
-    recorder_->record({.kind = Recorder::Kind::wait,
-                       .device = devices_[d].row,
-                       .source = step.source,
-                       .name = name(step.kind),
-                       .start = devices_[d].arrived,
-                       .end = end});
-}
-
-void Execution::record_collective(const CollectiveStep& step,
-                                  Clock::time_point start) const {
-  const Clock::time_point end = Clock::now();
-  for (const int d : own_)
-    recorder_->record({.kind = Recorder::Kind::collective,
-                       .device = devices_[d].row,
-                       .bytes = step.bytes(),
-                       .source = step.source,
-                       .name = name(step.kind),
-                       .start = start,
-                       .end = end});
 }
 
 void Execution::begin_phase(int device, int pc, int& owned_phase) {

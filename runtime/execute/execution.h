@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -124,6 +125,7 @@ class Execution final : public Work, public Watched {
   Status perform_once(const Instruction& instruction);
   /// A collective of several processes: it is done then, or under way.
   Status meet_others(const Instruction& instruction);
+  void begin_exchange(const CollectiveStep& step, Executor::Exchange exchange);
   Status end_collective(const CollectiveStep& step);
   bool is_under_way(const Instruction& end) const;
   /// Finds out which inputs are on their way here still, and where they are
@@ -148,8 +150,8 @@ class Execution final : public Work, public Watched {
   /// Between two moments of the device's lane of kernels.
   template <class Work>
   Status record_work(int device, Recorder::Event event, Work&& work);
-  template <class Meet>
-  Status meet_recorded(const CollectiveStep& step, Meet&& meet);
+  Status meet_recorded(const CollectiveStep& step,
+                       const std::function<Status()>& meet);
   void note_timed(Timed timed);
   static void record_all(Recorder& recorder, std::vector<Timed>& timed);
   /// All devices go on at `pc`.

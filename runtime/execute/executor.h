@@ -5,6 +5,7 @@
 // process do it (thread_executor.h), or the device does by itself what is put
 // on its queue (queue_executor.h).
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,12 +36,24 @@ class Executor {
   virtual Status meet_others(ClusterMeeting& meeting,
                              const CollectiveStep& step,
                              uint64_t fingerprint) = 0;
+  /// A meeting that is under way while devices go on: what another thread does
+  /// of it, after those that were begun before.
+  struct Exchange {
+    std::function<Status()> await;  // until operands are there; may be null
+    std::function<Status()> meet;
+  };
+  /// What devices are asked for meanwhile neither writes to the operand nor
+  /// touches the result. `end_meeting` is called when the thread is done with
+  /// it, unless the run ends before that. None where it cannot be: then
+  /// `meet_others` is called.
+  virtual Result<std::optional<Exchange>> begin_meeting(
+      ClusterMeeting& meeting, const CollectiveStep& step,
+      uint64_t fingerprint) = 0;
+  virtual void end_meeting(const CollectiveStep& step) = 0;
   /// When what has been put in a lane of the device so far is done; null where
   /// calls return when it is.
   virtual Result<std::unique_ptr<Queue::Moment>> moment(
       int device, Lane lane = Lane::kernels) = 0;
-  /// Whether what devices do takes the time of the threads that call.
-  virtual bool takes_threads() const = 0;
   /// Where a collective that has been met for is done.
   virtual Lane lane_of(const CollectiveStep& step) const = 0;
 
@@ -78,8 +91,5 @@ class Executor {
   /// Whether it has memory of the devices from one run to the next.
   virtual bool keeps_device_memory() const = 0;
 };
-
-/// For devices that work as this one does.
-std::unique_ptr<Executor> make_executor(const RunState& run, Device& device);
 
 }  // namespace unisono

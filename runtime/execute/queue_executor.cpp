@@ -155,6 +155,7 @@ Status QueueExecutor::begin() {
 
 Status QueueExecutor::open() {
   meeting_.reset();
+  begun_.clear();
   cluster_ = nullptr;
   for (int d = 0; d < run_.count; ++d) {
     const Device& device = *run_.devices[d].device;
@@ -249,7 +250,7 @@ Result<std::unique_ptr<Queue::Moment>> QueueExecutor::moment(int d, Lane lane) {
 }
 
 Lane QueueExecutor::lane_of(const CollectiveStep& step) const {
-  if (cluster_ && meeting_) return meeting_->lane();
+  if (cluster_) return Mover::lane;
   return is_made_of_copies(step) ? Lane::copies : Lane::kernels;
 }
 
@@ -343,17 +344,64 @@ Status QueueExecutor::meet_others(ClusterMeeting& meeting,
                                   const CollectiveStep& step,
                                   uint64_t fingerprint) {
   if (!cluster_) return meet(step);
+  const auto* teams = TRY(prepare_meeting(meeting, step));
+  TRY(meeting_->follow_kernels());
+  Status done = meeting_->meet(step, *teams, fingerprint);
+  note_copies(step.from, step.to);
+  ++phase_;
+  note_sequence();
+  return done;
+}
+
+/// The thread waits for the kernels before, so lanes of copies need not: they
+/// have what was begun before, which would wait for these kernels, too.
+Result<std::optional<Executor::Exchange>> QueueExecutor::begin_meeting(
+    ClusterMeeting& meeting, const CollectiveStep& step, uint64_t fingerprint) {
+  if (!cluster_) return std::optional<Exchange>();
+  const auto* teams = TRY(prepare_meeting(meeting, step));
+  if (!meeting_->waits()) return std::optional<Exchange>();
+  std::vector<std::shared_ptr<Queue::Parcel>> before;
+  for (int d = 0; d < run_.count; ++d) {
+    if (!is_here(d)) continue;
+    before.emplace_back(TRY(devices_[d].queue->send(nullptr, 0)));
+    if (!before.back()) return std::optional<Exchange>();
+  }
+  begun_.push_back(&step);
+  ++phase_;
+  return std::optional(
+      Exchange{[before = std::move(before)]() mutable -> Status {
+                 for (const auto& parcel : before) TRY(parcel->wait());
+                 before.clear();
+                 return Unit{};
+               },
+               [this, &step, teams, fingerprint] {
+                 Status done = meeting_->meet(step, *teams, fingerprint);
+                 note_sequence();
+                 return done;
+               }});
+}
+
+/// What follows waits for what it put in the lanes of copies.
+void QueueExecutor::end_meeting(const CollectiveStep& step) {
+  begun_.erase(std::ranges::find(begun_, &step));
+  note_copies(step.from, step.to);
+}
+
+Result<const std::vector<QueueMeeting::Team>*> QueueExecutor::prepare_meeting(
+    ClusterMeeting& meeting, const CollectiveStep& step) {
   if (!meeting_) meeting_.emplace(run_, meeting, queues_, memory_);
   // Results that another one brings, and operands that it may still read.
   const SlotId slots[] = {step.from, step.to};
   for (int d = 0; d < run_.count; ++d)
     if (is_here(d)) TRY(join_copies(d, slots));
-  Status done = meeting_->meet(step, fingerprint);
-  if (meeting_->lane() == Lane::copies) note_copies(step.from, step.to);
-  ++phase_;
+  return meeting_->reserve(step);
+}
+
+/// Of the phase that a meeting begins. No launch that may fail comes while one
+/// is under way.
+void QueueExecutor::note_sequence() {
   if (sequences_.size() <= most_phases)
     sequences_.push_back(cluster_->sequence());
-  return done;
 }
 
 Status QueueExecutor::perform(const CollectiveStep& step) {
@@ -384,6 +432,7 @@ uint64_t QueueExecutor::sequence_of(const GridError& word) const {
 
 std::optional<Failure> QueueExecutor::finish() {
   Verdict verdict(run_.flat);
+  while (!begun_.empty()) end_meeting(*begun_.back());
   for (int d = 0; d < run_.count; ++d) {
     std::optional<Failure>& failure = run_.devices[d].failure;
     if (!is_here(d)) {  // as device 0 it may have failed for all
@@ -393,12 +442,13 @@ std::optional<Failure> QueueExecutor::finish() {
     GridError word;
     Status done = join_all_copies(d);
     if (done) done = read_error(d, word);
+    if (!done && cluster_) read_first_error(d, word);
     if (!done || !word.launch) {
       if (failure)
         verdict.add(*std::move(failure));
       else if (!done)
         verdict.add({done.error()});
-      if (word.stretches == 0) continue;
+      if (!word.launch && word.stretches == 0) continue;
     }
     if (word.launch && cluster_)
       verdict.add(word, d, sequence_of(word));
@@ -412,6 +462,19 @@ std::optional<Failure> QueueExecutor::finish() {
   return_staging();
   release();
   return verdict.take();
+}
+
+/// Who waits for others may hear first that one of them has failed: what this
+/// device has found by itself, before it met any, comes before that.
+void QueueExecutor::read_first_error(int d, GridError& word) {
+  if (run_.stop->load()) return;  // kernels may have been cut short
+  Queue& queue = *devices_[d].queue;
+  queue.settle();
+  GridError found;
+  const auto sent = queue.send(devices_[d].grid_error.data(), sizeof found);
+  if (!sent || !*sent || !(*sent)->wait()) return;
+  std::memcpy(&found, (*sent)->bytes(), sizeof found);
+  if (phase_of(found) == std::pair<uint64_t, uint64_t>(0, 1)) word = found;
 }
 
 /// If that fails there is a new word for the next run.

@@ -27,8 +27,11 @@ class QueueExecutor final : public Executor {
   Status meet(const CollectiveStep& step) override;
   Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
                      uint64_t fingerprint) override;
+  Result<std::optional<Exchange>> begin_meeting(ClusterMeeting& meeting,
+                                                const CollectiveStep& step,
+                                                uint64_t fingerprint) override;
+  void end_meeting(const CollectiveStep& step) override;
   Result<std::unique_ptr<Queue::Moment>> moment(int device, Lane lane) override;
-  bool takes_threads() const override { return false; }
   Lane lane_of(const CollectiveStep& step) const override;
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
@@ -66,6 +69,7 @@ class QueueExecutor final : public Executor {
   void release();
 
   Status read_error(int device, GridError& word);
+  void read_first_error(int device, GridError& word);
   uint64_t sequence_of(const GridError& word) const;
   /// Puts a word without an error in the place of whatever is there.
   void clear_error(int device);
@@ -75,6 +79,10 @@ class QueueExecutor final : public Executor {
   void note_copies(SlotId from, SlotId to);
   /// A meeting, but for counting it.
   Status perform(const CollectiveStep& step);
+  /// What comes before a meeting of processes, on the thread that leads.
+  Result<const std::vector<QueueMeeting::Team>*> prepare_meeting(
+      ClusterMeeting& meeting, const CollectiveStep& step);
+  void note_sequence();
 
   // Loops that are replayed (queue_executor_replay.cpp).
   Status prepare_replays(Queue& queue) const;
@@ -103,7 +111,8 @@ class QueueExecutor final : public Executor {
   std::vector<Queue*> queues_;  // by position
   std::vector<QueueMeeting::Memory> memory_;
   std::optional<QueueMeeting> meeting_;
-  std::vector<uint64_t> sequences_;  // of the cluster, by phase
+  std::vector<uint64_t> sequences_;           // of the cluster, by phase
+  std::vector<const CollectiveStep*> begun_;  // meetings under way
 };
 
 }  // namespace unisono

@@ -25,6 +25,8 @@ constexpr int64_t alignment = 64;
 constexpr int64_t elements_of_block = 256 * 4;
 constexpr int64_t most_blocks = 4096;
 
+constexpr Lane beside = Mover::lane;
+
 bool is_small(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16;
 }
@@ -63,7 +65,6 @@ QueueMeeting::QueueMeeting(const RunState& run, ClusterMeeting& meeting,
     mover_ = &cluster_device(*run.devices[d].device)->mover();
   }
   CHECK(mover_);
-  lane_ = mover_->lane();
 }
 
 QueueMeeting::At QueueMeeting::from(const Team& team, size_t place,
@@ -90,11 +91,11 @@ Queue& QueueMeeting::queue(const Team& team, size_t place) const {
 
 Status QueueMeeting::copy(const Team& team, At from, At to, int64_t bytes) {
   const bool gives = is_own(team, from.place), takes = is_own(team, to.place);
-  if (bytes == 0 || (!gives && !takes)) return Unit{};
+  if (only_asks() || bytes == 0 || (!gives && !takes)) return Unit{};
   if (gives && takes) {
     if (from.place == to.place && from.data == to.data) return Unit{};
     return queue(team, to.place)
-        .copy(to.data, queue(team, from.place), from.data, bytes, lane_);
+        .copy(to.data, queue(team, from.place), from.data, bytes, beside);
   }
   const auto end = [&](At at) -> Transfer::End {
     const int position = team.devices[at.place];
@@ -106,25 +107,25 @@ Status QueueMeeting::copy(const Team& team, At from, At to, int64_t bytes) {
 }
 
 Status QueueMeeting::move(uint64_t fingerprint) {
+  if (only_asks()) return Unit{};
   Status done = mover_->move(transfers_, others_, fingerprint);
   transfers_.clear();
   return done;
 }
 
 Status QueueMeeting::join() {
-  for (Queue* queue : own_queues_) TRY(queue->mark(lane_));
+  if (only_asks()) return Unit{};
+  for (Queue* queue : own_queues_) TRY(queue->mark(beside));
   for (Queue* queue : own_queues_)
     for (Queue* other : own_queues_)
-      if (queue != other) TRY(queue->wait_for(*other, lane_, lane_));
+      if (queue != other) TRY(queue->wait_for(*other, beside, beside));
   return Unit{};
 }
 
-/// After all kernels that have been put so far.
 Status QueueMeeting::follow_kernels() {
-  if (lane_ == Lane::kernels) return Unit{};
   for (Queue* queue : own_queues_) {
     TRY(queue->mark());
-    TRY(queue->wait_for(*queue, lane_));
+    TRY(queue->wait_for(*queue, beside));
   }
   return Unit{};
 }
@@ -132,33 +133,78 @@ Status QueueMeeting::follow_kernels() {
 Result<QueueMeeting::At> QueueMeeting::scratch(const Team& team, size_t place,
                                                int64_t bytes) {
   const int position = team.devices[place];
-  Memory& memory = memory_[position];
-  if (memory.used == memory.buffers.size()) memory.buffers.emplace_back();
-  Buffer& buffer = memory.buffers[memory.used++];
-  Device& device = *run_.devices[position].device;
-  if (buffer.device() != &device || buffer.bytes() < bytes) {
-    Queue& here = *queues_[position];
-    // Memory comes and goes in the order of kernels; of earlier meetings some
-    // may still be under way.
-    if (lane_ != Lane::kernels && buffer.data())
-      for (Queue* other : own_queues_)
-        TRY(here.wait_for(*other, Lane::kernels, lane_));
-    buffer = Buffer();
-    buffer = TRY(device.allocate(bytes));
-    if (lane_ != Lane::kernels) {
-      TRY(here.mark());
-      TRY(here.wait_for(here, lane_));
-    }
+  if (needs_) {
+    static char nowhere;
+    (*needs_)[position].push_back(bytes);
+    return At{place, &nowhere};
   }
+  Memory& memory = memory_[position];
+  CHECK(memory.used < memory.buffers.size());
+  Buffer& buffer = memory.buffers[memory.used++];
+  CHECK(buffer.bytes() >= bytes);
   return At{place, static_cast<char*>(buffer.data())};
 }
 
-Status QueueMeeting::meet(const CollectiveStep& step, uint64_t fingerprint) {
-  for (Memory& memory : memory_) memory.used = 0;
-  transfers_.clear();
-  TRY(follow_kernels());
+Result<QueueMeeting::Needs> QueueMeeting::needs_of(const CollectiveStep& step) {
+  Needs needs(static_cast<size_t>(run_.count));
+  QueueMeeting asks(run_, meeting_, queues_, memory_);
+  asks.needs_ = &needs;
+  TRY(asks.meet(step, meeting_.teams(step), 0));
+  return needs;
+}
+
+bool QueueMeeting::has(const Needs& needs) const {
+  for (size_t position = 0; position < needs.size(); ++position) {
+    const std::vector<Buffer>& buffers = memory_[position].buffers;
+    if (buffers.size() < needs[position].size()) return false;
+    for (size_t i = 0; i < needs[position].size(); ++i)
+      if (buffers[i].device() != run_.devices[position].device ||
+          buffers[i].bytes() < needs[position][i])
+        return false;
+  }
+  return true;
+}
+
+Result<const std::vector<ClusterMeeting::Team>*> QueueMeeting::reserve(
+    const CollectiveStep& step) {
+  auto known = std::ranges::find_if(
+      known_, [&](const auto& each) { return each.first == &step; });
+  if (known == known_.end())
+    known = known_.insert(known_.end(), {&step, TRY(needs_of(step))});
+  const Needs& needs = known->second;
+  const std::vector<Team>* const teams = &meeting_.teams(step);
+  if (has(needs)) return teams;
+  meeting_.cluster().background().wait();
+  for (size_t position = 0; position < needs.size(); ++position)
+    for (size_t i = 0; i < needs[position].size(); ++i)
+      TRY(provide(static_cast<int>(position), i, needs[position][i]));
+  return teams;
+}
+
+/// Memory comes and goes in the order of kernels; of earlier meetings some may
+/// still be under way.
+Status QueueMeeting::provide(int position, size_t number, int64_t bytes) {
+  std::vector<Buffer>& buffers = memory_[position].buffers;
+  if (number == buffers.size()) buffers.emplace_back();
+  Buffer& buffer = buffers[number];
+  Device& device = *run_.devices[position].device;
+  if (buffer.device() == &device && buffer.bytes() >= bytes) return Unit{};
+  Queue& here = *queues_[position];
+  if (buffer.data())
+    for (Queue* other : own_queues_)
+      TRY(here.wait_for(*other, Lane::kernels, beside));
+  buffer = Buffer();
+  buffer = TRY(device.allocate(bytes));
+  TRY(here.mark());
+  return here.wait_for(here, beside);
+}
+
+Status QueueMeeting::meet(const CollectiveStep& step,
+                          const std::vector<Team>& teams,
+                          uint64_t fingerprint) {
+  if (!only_asks())
+    for (Memory& memory : memory_) memory.used = 0;
   TRY(join());
-  const std::vector<Team>& teams = meeting_.teams(step);
   if (step.kind == Kind::all_reduce) {
     CHECK(step.groups.empty());
     TRY(reduce(teams[0], step, fingerprint));
@@ -263,8 +309,8 @@ Status QueueMeeting::permute(const Team& team, const CollectiveStep& step) {
              to(team, static_cast<size_t>(j), step), bytes));
   }
   for (size_t j = 0; j < team.owners.size(); ++j)
-    if (is_own(team, j) && !reached[j] && bytes > 0)
-      TRY(queue(team, j).zero(to(team, j, step).data, bytes, lane_));
+    if (is_own(team, j) && !reached[j] && bytes > 0 && !only_asks())
+      TRY(queue(team, j).zero(to(team, j, step).data, bytes, beside));
   return Unit{};
 }
 
@@ -316,7 +362,8 @@ Result<QueueMeeting::Operand> QueueMeeting::combine(const Reduction& all,
     if (here.reaches(there)) continue;
     const int64_t bytes = elements * size_of(dtype, operand->small);
     const At near = TRY(scratch(team, place, bytes));
-    TRY(here.copy(near.data, there, operand->at.data, bytes, lane_));
+    if (!only_asks())
+      TRY(here.copy(near.data, there, operand->at.data, bytes, beside));
     operand->at = near;
   }
   Operand result{at ? *at : At{}, at != nullptr && is_small(dtype)};
@@ -327,8 +374,9 @@ Result<QueueMeeting::Operand> QueueMeeting::combine(const Reduction& all,
       elements, static_cast<int32_t>(all.step.op),
       (a.small ? 1 : 0) | (b.small ? 2 : 0) | (result.small ? 4 : 0)};
   void* const arguments[] = {result.at.data, a.at.data, b.at.data};
-  TRY(here.launch(combining(all.step, call),
-                  {.arguments = arguments, .lane = lane_}));
+  if (!only_asks())
+    TRY(here.launch(combining(all.step, call),
+                    {.arguments = arguments, .lane = beside}));
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cluster/mover.h"
@@ -17,6 +18,7 @@ namespace unisono {
 /// Used for one collective at a time.
 class QueueMeeting {
  public:
+  using Team = ClusterMeeting::Team;
   /// Memory of one device that meetings need, used again by the next.
   struct Memory {
     std::vector<Buffer> buffers;
@@ -28,15 +30,24 @@ class QueueMeeting {
   QueueMeeting(const RunState& run, ClusterMeeting& meeting,
                std::span<Queue* const> queues, std::vector<Memory>& memory);
 
-  /// Puts a collective on the own devices' queues, in their lanes `lane`, after
-  /// all kernels that are there, and exchanges with the other processes. What
-  /// uses the memory afterwards waits for all own queues' marks there. Not for
-  /// what jit makes others on GPUs (CHECK), as in queue_collective.h.
-  Status meet(const CollectiveStep& step, uint64_t fingerprint);
-  Lane lane() const { return lane_; }
+  /// Has memory for a collective, so that `meet` allocates none, and may be
+  /// called from another thread while this one goes on. Where there is not
+  /// enough it waits for meetings that are under way.
+  /// Gives the step's teams.
+  Result<const std::vector<Team>*> reserve(const CollectiveStep& step);
+  /// A meeting begins after all kernels that have been put so far.
+  Status follow_kernels();
+  /// Puts a collective on the own devices' queues, in their lanes of copies,
+  /// and exchanges with the other processes: operands are there, or lanes wait
+  /// for them. What uses the memory afterwards waits for all own queues' marks
+  /// there. Not for what jit makes others on GPUs (CHECK), as in
+  /// queue_collective.h.
+  Status meet(const CollectiveStep& step, const std::vector<Team>& teams,
+              uint64_t fingerprint);
+  /// Whether it returns when all has been exchanged (Mover::waits).
+  bool waits() const { return mover_->waits(); }
 
  private:
-  using Team = ClusterMeeting::Team;
   using Partial = ClusterMeeting::Partial;
   /// Memory of the device at a place of a team.
   struct At {
@@ -77,9 +88,15 @@ class QueueMeeting {
   Status move(uint64_t fingerprint);
   /// What is put on any own queue from now on begins after all that is there.
   Status join();
-  Status follow_kernels();
   /// Memory of an own device until the next collective.
   Result<At> scratch(const Team& team, size_t place, int64_t bytes);
+  /// By position: how many bytes a collective asks for, one after the other.
+  using Needs = std::vector<std::vector<int64_t>>;
+  Result<Needs> needs_of(const CollectiveStep& step);
+  bool has(const Needs& needs) const;
+  Status provide(int position, size_t number, int64_t bytes);
+  /// Whether nothing is put, as it is only asked what would be needed.
+  bool only_asks() const { return needs_ != nullptr; }
 
   Status gather(const Team& team, const CollectiveStep& step);
   Status spread_gathered(const Team& team, const CollectiveStep& step);
@@ -106,9 +123,10 @@ class QueueMeeting {
   const std::vector<int> others_;
   std::vector<Queue*> own_queues_;
   Mover* mover_ = nullptr;
-  Lane lane_ = Lane::kernels;
   std::vector<Memory>& memory_;
   std::vector<Transfer> transfers_;
+  std::vector<std::pair<const CollectiveStep*, Needs>> known_;
+  Needs* needs_ = nullptr;
 };
 
 }  // namespace unisono

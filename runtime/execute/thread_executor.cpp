@@ -190,6 +190,14 @@ Status ThreadExecutor::meet_others(ClusterMeeting& meeting,
   return meeting.meet({*run_.pool, run_.group(), run_.stop}, step, fingerprint);
 }
 
+Result<std::optional<Executor::Exchange>> ThreadExecutor::begin_meeting(
+    ClusterMeeting& meeting, const CollectiveStep& step, uint64_t fingerprint) {
+  return std::optional(Exchange{{}, [this, &meeting, &step, fingerprint] {
+                                  return meet_others(meeting, step,
+                                                     fingerprint);
+                                }});
+}
+
 /// All is done when it is asked for.
 Result<bool> ThreadExecutor::read_flag(int d, SlotId flag) {
   return *static_cast<const uint8_t*>(run_.devices[d].slots[flag]) != 0;

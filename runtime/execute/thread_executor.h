@@ -20,10 +20,13 @@ class ThreadExecutor final : public Executor {
   Status meet(const CollectiveStep& step) override;
   Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
                      uint64_t fingerprint) override;
+  Result<std::optional<Exchange>> begin_meeting(ClusterMeeting& meeting,
+                                                const CollectiveStep& step,
+                                                uint64_t fingerprint) override;
+  void end_meeting(const CollectiveStep&) override {}
   Result<std::unique_ptr<Queue::Moment>> moment(int, Lane) override {
     return std::unique_ptr<Queue::Moment>();
   }
-  bool takes_threads() const override { return true; }
   Lane lane_of(const CollectiveStep&) const override { return Lane::kernels; }
   std::unique_ptr<RunUnderWay> leave() override { return nullptr; }
   Result<bool> read_flag(int device, SlotId flag) override;

@@ -58,7 +58,7 @@ class NcclMover final : public Mover {
   Status start(const nccl::UniqueId& id, bool& ended);
 
   std::string name() const override { return "NCCL " + library_->version(); }
-  Lane lane() const override { return Lane::copies; }
+  bool waits() const override { return false; }
   Status move(std::span<const Transfer> transfers, std::span<const int> others,
               uint64_t fingerprint) override;
 
@@ -74,7 +74,7 @@ class NcclMover final : public Mover {
   };
 
   cuda::Stream stream_of(const Rank& rank) const {
-    return rank.queue->stream(lane());
+    return rank.queue->stream(lane);
   }
   Status begin(Rank& rank);
   Status end(Rank& rank);

@@ -139,8 +139,17 @@ Simulator::Simulator(Configuration c)
     device->legacy.number = 0;
     devices.push_back(std::move(device));
   }
+  if (configuration.goes_on) goes_on_ = std::thread([this] { go_on(); });
 }
-Simulator::~Simulator() = default;
+Simulator::~Simulator() {
+  if (!goes_on_.joinable()) return;
+  {
+    Lock lock(mutex);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  goes_on_.join();
+}
 
 StreamObject* Call::stream(Stream handle) {
   if (handle == nullptr || handle == legacy_stream)

@@ -23,6 +23,7 @@ uint64_t mix(uint64_t x) {
 void Simulator::make_ready(const OperationPtr& operation) {
   operation->state = Operation::State::ready;
   ready_.push_back(operation);
+  if (configuration.goes_on) changed_.notify_all();
 }
 
 OperationPtr Simulator::add(std::shared_ptr<const Work> work,
@@ -298,6 +299,12 @@ bool Simulator::run_one(Lock& lock, const Operation* wanted) {
   execute(lock, operation);
   deadlocked(lock);
   return true;
+}
+
+void Simulator::go_on() {
+  Lock lock(mutex);
+  while (!ends_)
+    if (!run_one(lock, nullptr)) changed_.wait(lock);
 }
 
 void Simulator::wait_for(Lock& lock, OperationPtr operation) {

@@ -330,10 +330,14 @@ class Simulator {
   void execute(Lock& lock, const OperationPtr& operation);
   void finish(const OperationPtr& operation);
   void make_ready(const OperationPtr& operation);
+  /// What the thread of `goes_on` does.
+  void go_on();
   bool deadlocked(Lock& lock);
 
   std::mt19937_64 random_;
   std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread goes_on_;
   std::vector<OperationPtr> ready_;
   uint64_t next_operation_ = 1;
   uint64_t pending_ = 0;

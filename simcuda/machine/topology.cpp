@@ -220,6 +220,9 @@ bool read_key(Configuration& c, std::string_view key, std::string_view value) {
             : static_cast<Configuration::Schedule>(1 + (c.seed - 1) % 4);
   } else if (key == "schedule") {
     return read_schedule(c, value);
+  } else if (key == "goes_on") {
+    if (value != "0" && value != "1") return false;
+    c.goes_on = value == "1";
   } else if (key == "threads") {
     if (!number(value, n) || n > 256) return false;
     c.threads = static_cast<int>(n);

@@ -56,6 +56,9 @@ struct Configuration {
     lazy,    // only what somebody waits for
   };
   Schedule schedule = Schedule::fifo;
+  /// Whether a thread does what is ready, as a GPU does by itself; else only
+  /// who waits for something.
+  bool goes_on = false;
   int threads = 0;
   int64_t fuel = int64_t{1} << 34;  // instructions of warps, for a launch
   int driver_version = 12080;
