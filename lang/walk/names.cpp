@@ -12,7 +12,6 @@
 #include "lang/syntax/jumps.h"
 #include "lang/syntax/parser.h"
 #include "lang/walk/name_help.h"
-#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
