@@ -11,7 +11,6 @@ namespace unisono::lang {
 namespace {
 
 using Form = HostKind::Form;
-using jit::bytecode::Compare;
 
 /// Functions of text, and what they give. Of those of numbers `int`, `str` and
 /// `chr` are here.
