@@ -284,7 +284,8 @@ bool add_vector_sort(DType dtype, int64_t rows, int64_t length, bool argsort,
   with_dtype(dtype, [&]<DType D>() {
     constexpr size_t bytes = sizeof(KeyOf<D>);
     if constexpr (bytes == 4) {
-      if (!vector_sort<uint32_t>()) return;
+      // Beside a position a key has 64 bits, of which AVX2 makes no vectors.
+      if (argsort ? !vector_sort<uint64_t>() : !vector_sort<uint32_t>()) return;
       if (argsort)
         Kernels<D, true>::add(rows, length, plan);
       else

@@ -41,7 +41,8 @@ ir::Dim ceil_div(const ir::Dim& a, const ir::Dim& b) {
   return b == ir::Dim(1) ? a : floor_div(a + b - 1, b);
 }
 
-/// NumPy's rule for known numbers.
+}  // namespace
+
 SliceRange known_slice(std::optional<int64_t> start,
                        std::optional<int64_t> stop, int64_t step, int64_t n) {
   const auto clamp = [&](int64_t bound) {
@@ -60,6 +61,8 @@ SliceRange known_slice(std::optional<int64_t> start,
   // A lone element has no distance to the next.
   return {first, size == 1 ? int64_t{1} : step, size};
 }
+
+namespace {
 
 /// The same where sizes are symbols: bounds are taken to be in range.
 SliceRange symbolic_slice(std::optional<ir::Dim> start,

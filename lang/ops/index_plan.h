@@ -1,6 +1,8 @@
 #pragma once
 // The meaning of the items between the brackets of an array, axis by axis, for
 // `index`, `update` and `scatter_add`.
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,7 +66,11 @@ ArrayValue elements_of_true(Walk& walk, const ArrayValue& base,
 struct SliceRange {
   ir::Dim start = 0, step = 1, size = 0;
 };
-/// A slice of an axis of `size` elements, cut to the axis as NumPy does.
+/// A slice of `n` elements, cut to what there is as NumPy does; `step` is not
+/// 0.
+SliceRange known_slice(std::optional<int64_t> start,
+                       std::optional<int64_t> stop, int64_t step, int64_t n);
+/// The same of an axis of `size` elements.
 SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size);
 
 /// `base` with `value` set at, or added to, the selected elements; `scatter` is

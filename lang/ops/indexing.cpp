@@ -307,11 +307,33 @@ bool is_host_scalar(Walk& walk, const Value& index) {
          !walk.in_compiled_code();
 }
 
+/// What any item of the tuple is, where all are tuples of one kind of item, but
+/// of different lengths: `((1, 2), (0,))`.
+std::optional<Value> any_tuple(Walk& walk, const TupleValue& tuple) {
+  std::optional<Value> item;
+  const auto same = [](const Value& x, const Value& y) -> std::optional<Value> {
+    return type_name(x) == type_name(y) ? std::optional(x) : std::nullopt;
+  };
+  for (const Value& each : tuple.items) {
+    item = common_item(
+        walk,
+        item ? Value(ManyValue{std::make_shared<Value>(*std::move(item))})
+             : each,
+        each, same);
+    if (!item) return std::nullopt;
+  }
+  const Value any = map_leaves(*item, [&](const Value& leaf) -> Value {
+    return leaf.is<IntValue>() ? Value(unknown_int(walk)) : leaf;
+  });
+  return ManyValue{std::make_shared<const Value>(any)};
+}
+
 /// What any item of the tuple is, while checking: its type, if they have one.
 std::optional<Value> any_item(Walk& walk, const TupleValue& tuple) {
   if (tuple.items.empty()) return std::nullopt;
   for (const Value& item : tuple.items)
-    if (type_name(item) != type_name(tuple.items[0])) return std::nullopt;
+    if (type_name(item) != type_name(tuple.items[0]))
+      return any_tuple(walk, tuple);
   bool value = true;
   const Value any = map_leaves(tuple.items[0], [&](const Value& leaf) -> Value {
     if (leaf.is<StrValue>()) return StrValue{};

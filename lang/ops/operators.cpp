@@ -265,6 +265,14 @@ std::optional<Value> text_operator(Walk& walk, BinaryOp op,
   return repeat_text(walk, x ? a : b, count, where);
 }
 
+/// An int, or the number that a `var` makes of one.
+bool is_whole_number(const Value& value) {
+  const ArrayCell* array = value.array();
+  return value.is<IntValue>() ||
+         (array && array->weak && array->type.rank() == 0 &&
+          is_integer(array->type.dtype));
+}
+
 /// `+` of tuples, of which one has any length: so has the result.
 std::optional<Value> join_many(const Value& a, const Value& b) {
   std::optional<Value> item;
@@ -278,7 +286,9 @@ std::optional<Value> join_many(const Value& a, const Value& b) {
       return std::nullopt;
     for (const Value& one : items) {
       if (!item) item = one;
-      if (type_name(*item) != type_name(one)) return std::nullopt;
+      const bool whole = is_whole_number(*item) && is_whole_number(one);
+      if (!whole && type_name(*item) != type_name(one)) return std::nullopt;
+      if (whole && item->is<IntValue>()) item = one;
     }
   }
   if (!item) return std::nullopt;
@@ -556,6 +566,36 @@ std::string difference(const ir::Shape& a, const ir::Shape& b) {
   return "the ranks differ";
 }
 
+/// Whether only running tells what the size is.
+bool is_open(const ir::Dim& size) {
+  return size.to_string().find('?') != std::string::npos;
+}
+
+/// The shape of both, if sizes that only running tells are what they have to
+/// be: while checking, outside of compiled code, where the run looks at them.
+std::optional<ir::Shape> possible_shape(Walk& walk, const ir::Shape& a,
+                                        const ir::Shape& b) {
+  if (walk.mode() != Mode::check || walk.in_compiled_code())
+    return std::nullopt;
+  const ir::Shape& longer = a.size() >= b.size() ? a : b;
+  const ir::Shape& shorter = a.size() >= b.size() ? b : a;
+  ir::Shape out = longer;
+  const size_t lead = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    ir::Dim& size = out[lead + i];
+    const ir::Dim& other = shorter[i];
+    if (size == other || other == ir::Dim(1)) continue;
+    const bool open = is_open(size), other_open = is_open(other);
+    if (size == ir::Dim(1) || (open && !other_open))
+      size = other;
+    else if (open && other_open)
+      size = unknown_int(walk).value;
+    else if (!other_open)
+      return std::nullopt;
+  }
+  return out;
+}
+
 bool all_constant(const ir::Shape& shape) {
   for (const ir::Dim& d : shape)
     if (!d.is_constant()) return false;
@@ -580,9 +620,14 @@ ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
                         const ir::Shape& shape, Span where) {
   if (array->type.shape == shape) return array;
   const auto common = broadcast_shape(array->type.shape, shape);
-  if (!common || *common != shape)
-    fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
-                "broadcasting");
+  if (!common || *common != shape) {
+    if (!possible_shape(walk, array->type.shape, shape))
+      fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
+                  "broadcasting");
+    ArrayValue possible = walk.unknown_array({default_dtype(*array), shape});
+    copy_facts(*array, *possible);
+    return possible;
+  }
   if (array->weak)
     return broadcast_to(
         walk, cast_to(walk, array, default_dtype(*array), where), shape, where);
@@ -607,7 +652,9 @@ void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
   if (arrays.empty()) return;
   ir::Type common = arrays[0]->type;
   for (size_t i = 1; i < arrays.size(); ++i) {
-    const auto shape = broadcast_shape(common.shape, arrays[i]->type.shape);
+    auto shape = broadcast_shape(common.shape, arrays[i]->type.shape);
+    if (!shape)
+      shape = possible_shape(walk, common.shape, arrays[i]->type.shape);
     if (!shape) {
       ir::Type seen = arrays[i]->type;
       // In the words of the program: types before promotion.

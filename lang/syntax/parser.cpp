@@ -118,6 +118,8 @@ void Parser::expected(std::string_view what) {
     skip_indented_ = true;
     const bool operation = at(TokenKind::Not) || at_word("is");
     std::string help = operation ? habit_help() : "";
+    if (at(TokenKind::Tilde) && token_after().kind == TokenKind::Assign)
+      help = "unequal is `!=`";
     if (help.empty())
       help = what == "`{`" ? "a block stands in braces: `{ ... }`"
                            : "write `= ...`, or a block in braces, whose last "

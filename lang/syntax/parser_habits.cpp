@@ -238,6 +238,8 @@ std::string Parser::operand_help() const {
     return fmt::format("write `{} -= 1`", name_before(index_ - 2));
   if (now == TokenKind::Dot && token_after().kind == TokenKind::Integer)
     return fmt::format("write `0.{}`", text_of(token_after()));
+  if (now == TokenKind::Assign && before.kind == TokenKind::Comma)
+    return "leave out the comma before `=`";
   if (now == TokenKind::Assign && after(TokenKind::EqualEqual))
     return "to compare, write `==`";
   if (now == TokenKind::Assign && after(TokenKind::NotEqual))

@@ -130,10 +130,16 @@ bool Parser::name(Name* out) {
     advance();
     return true;
   }
-  if (is_keyword(kind()))
-    report(Code::keyword_as_name, here(), text_of(token()));
-  else
+  if (is_keyword(kind())) {
+    Diagnostic* mistake =
+        report(Code::keyword_as_name, here(), text_of(token()));
+    const bool surplus =
+        index_ > 0 && tokens_[index_ - 1].kind == TokenKind::Comma;
+    if (mistake && surplus && at(TokenKind::In))
+      mistake->set_help("leave out the comma, or write `_` behind it");
+  } else {
     expected_name();
+  }
   return false;
 }
 

@@ -14,6 +14,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/print_value.h"
 #include "runtime/check.h"
 
 namespace unisono::lang {
@@ -43,7 +44,10 @@ Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
     case Form::boolean: return BoolValue{static_cast<uint8_t>(bits) != 0};
     case Form::number:
     case Form::scalar: break;
-    case Form::array: CHECK(false);  // CodeRun knows them
+    case Form::array:
+    case Form::text:
+    case Form::texts:
+    case Form::ints: CHECK(false);  // CodeRun knows them
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(kind.dtype)));
   std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
@@ -73,7 +77,10 @@ std::optional<HostKind> host_kind(const Value& value) {
     if (!cell->constant && !readable_elements(*cell)) return std::nullopt;
     return HostKind::scalar(cell->type.dtype);
   }
-  if (!cell->constant || cell->type.dtype == DType::U64) return std::nullopt;
+  if (cell->type.dtype == DType::U64) return std::nullopt;
+  // What a loop as code has left a variable with.
+  if (!cell->constant && (cell->literal || !readable_elements(*cell)))
+    return std::nullopt;
   return HostKind::number(cell->type.dtype,
                           cell->literal ? Literal::yes : Literal::no);
 }
@@ -97,6 +104,7 @@ std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind) {
 
 std::optional<HostKind> array_kind(const Value& value) {
   if (auto kind = host_kind(value)) return kind;
+  if (auto kind = held_kind(value)) return kind;
   const ArrayCell* cell = value.array();
   if (!cell || cell->type.rank() == 0 || cell->weak || cell->donated)
     return std::nullopt;
@@ -126,6 +134,11 @@ bool FunctionCode::is_valid(Walk& walk, Span where) const {
     if (each.number)
       return host_bits(binding->value, each.number->first) ==
              each.number->second;
+    if (each.held) {
+      if (held_kind(binding->value) != each.kind) return false;
+      const Held now = held_of(binding->value);
+      return now.items == each.held->items && now.text == each.held->text;
+    }
     if (each.array)
       return each.array->look_at(walk, binding->value, each.kind, where);
     if (each.type) {
@@ -139,7 +152,7 @@ bool FunctionCode::is_valid(Walk& walk, Span where) const {
 }
 
 /// One call of the walk that runs as code.
-class Walker::CodeRun : public jit::bytecode::CallRun {
+class Walker::CodeRun : public TextRun {
  public:
   CodeRun(Walker& walker, const FunctionCode& code, Span where)
       : walker_(walker), code_(code), where_(where) {
@@ -147,21 +160,32 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
     fuel = jit::bytecode::calls_between_looks;
     walk = walk_site;
     look = tell_turns;
+    evaluate = evaluate_site;
+    constants = code.constants.data();
   }
 
   /// What the function gives for arguments in the first registers; nothing if
   /// the walk has to call it: an element is at fault. What the walk throws
   /// comes through.
   std::optional<uint64_t> run(uint64_t* registers);
-  /// The register of an argument; nothing if it is none for code.
-  std::optional<uint64_t> argument(const Value& value, const HostKind& kind);
+  /// Puts an argument into a register; false if it is none for code.
+  bool set_argument(const Value& value, const HostKind& kind,
+                    uint64_t* registers, size_t place);
+  /// What a register of the first window stands for.
+  Value result(const HostKind& kind, uint64_t* registers, uint32_t place,
+               Span where) {
+    return value({kind, false, 0, place}, registers, where);
+  }
+  /// Puts a value into a register.
+  void store(const Value& value, const HostKind& kind, uint64_t* window,
+             uint32_t place);
   /// Told of the turns of a loop, now and then.
   std::function<void(int64_t turns)> tell;
 
  private:
   static void tell_turns(CallRun& run) {
     const auto& own = static_cast<CodeRun&>(run);
-    if (own.tell) own.tell(static_cast<int64_t>(own.first_[own.code_.turns]));
+    if (own.tell) own.tell(static_cast<int64_t>(own.first[own.code_.turns]));
   }
   /// Where statements are that the walk does.
   Env scope() const {
@@ -170,6 +194,8 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
                : walker_.s_.frames.back().environment;
   }
   static bool walk_site(CallRun& run, const jit::Step* step, uint64_t* window);
+  static bool evaluate_site(TextRun& run, const jit::Step* step,
+                            uint64_t* window);
   /// The walk does what the step would.
   bool walk_step_at(const jit::Step* step, uint64_t* window);
   Value walk_value(const Site& site, uint64_t* window, const jit::Step* step);
@@ -179,6 +205,12 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
                const uint64_t* window) const;
   Value value(const HostOperand& operand, const uint64_t* window,
               Span where) const {
+    if (operand.kind.is_held())
+      return value_of(
+          operand.known
+              ? code_.constants[operand.bits]
+              : held[static_cast<size_t>(window - first) + operand.place],
+          operand.kind);
     const uint64_t bits = operand.known ? operand.bits : window[operand.place];
     return value(operand.kind, bits, where);
   }
@@ -187,18 +219,37 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
   Walker& walker_;
   const FunctionCode& code_;
   Span where_;  // the call
-  uint64_t* first_ = nullptr;
   std::exception_ptr thrown_;
   /// Arguments that are arrays; at addresses that stay.
   std::deque<std::pair<FunctionArray, Value>> arrays_;
 };
 
-std::optional<uint64_t> Walker::CodeRun::argument(const Value& value,
-                                                  const HostKind& kind) {
-  if (!kind.is(Form::array)) return host_bits(value, kind);
+bool Walker::CodeRun::set_argument(const Value& value, const HostKind& kind,
+                                   uint64_t* registers, size_t place) {
+  if (kind.is_held()) {
+    held[place] = held_of(value);
+    return true;
+  }
+  if (!kind.is(Form::array)) {
+    const auto bits = host_bits(value, kind);
+    if (bits) registers[place] = *bits;
+    return bits.has_value();
+  }
   auto& [array, kept] = arrays_.emplace_back(FunctionArray(), value);
-  if (!array.look_at(walker_.walk_, value, kind, where_)) return std::nullopt;
-  return std::bit_cast<uint64_t>(static_cast<ElementView*>(&array));
+  if (!array.look_at(walker_.walk_, value, kind, where_)) return false;
+  registers[place] = std::bit_cast<uint64_t>(static_cast<ElementView*>(&array));
+  return true;
+}
+
+void Walker::CodeRun::store(const Value& value, const HostKind& kind,
+                            uint64_t* window, uint32_t place) {
+  if (kind.is_held()) {
+    at(window, place) = held_of(value);
+    return;
+  }
+  const auto bits = host_bits(value, kind);
+  CHECK(bits);
+  window[place] = *bits;
 }
 
 Value Walker::CodeRun::value(const HostKind& kind, uint64_t bits,
@@ -216,7 +267,7 @@ Value Walker::CodeRun::value(const HostKind& kind, uint64_t bits,
 }
 
 std::optional<uint64_t> Walker::CodeRun::run(uint64_t* registers) {
-  first_ = registers;
+  first = registers;
   const jit::Step* step = code_.steps.data();
   for (uint64_t* at = registers;;) {
     step->function(step, at, this);
@@ -239,6 +290,22 @@ bool Walker::CodeRun::walk_site(CallRun& run, const jit::Step* step,
   return static_cast<CodeRun&>(run).walk_step_at(step, window);
 }
 
+/// Without frames: if there is an error, the walk tells it with them.
+bool Walker::CodeRun::evaluate_site(TextRun& run, const jit::Step* step,
+                                    uint64_t* window) {
+  auto& own = static_cast<CodeRun&>(run);
+  const auto found = own.code_.sites.find(step - own.code_.steps.data());
+  if (found == own.code_.sites.end()) return false;
+  const Site& site = found->second;
+  try {
+    own.store(own.walk_value(site, window, step), site.result, window,
+              step->out);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 /// The names that a function's body has at its beginning.
 Env Walker::CodeRun::names_of(const FunctionCode::Compiled& function,
                               const uint64_t* window) const {
@@ -248,16 +315,18 @@ Env Walker::CodeRun::names_of(const FunctionCode::Compiled& function,
   for (size_t i = 0; i < function.params.size(); ++i) {
     const Pattern& pattern = function.syntax->params[i].pattern;
     if (pattern.kind != Pattern::Kind::name) continue;
-    walker_.define(env, pattern.name.text,
-                   value(function.params[i], window[i], pattern.span), false,
-                   pattern.span);
+    walker_.define(
+        env, pattern.name.text,
+        value({function.params[i], false, 0, static_cast<uint32_t>(i)}, window,
+              pattern.span),
+        false, pattern.span);
   }
   return env;
 }
 
 /// The calls under way, as the walk would have them.
 void Walker::CodeRun::push_frames() {
-  const uint64_t* window = first_;
+  const uint64_t* window = first;
   for (size_t i = 0; i < depth; ++i) {
     const jit::Step* call = calls[i];
     const size_t place = call - code_.steps.data();
@@ -297,14 +366,48 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
     case Site::What::convert:
       return convert(walk, operand(site.a, site.arguments[0]),
                      {site.result.dtype, {}}, site.where);
+    case Site::What::builtin: {
+      std::vector<CallArgument> arguments;
+      for (size_t i = 0; i < site.operands.size(); ++i)
+        arguments.push_back(operand(site.operands[i], site.arguments[i]));
+      return lang::call_builtin(walk, *site.function, std::move(arguments), {},
+                                site.where);
+    }
+    case Site::What::part: {
+      const auto& e = static_cast<const Index&>(*site.expr);
+      const Expr& written = *e.items[0];
+      IndexItem item;
+      item.where = written.span;
+      if (const auto* bounds = as<Slice>(written)) {
+        item.kind = IndexItem::Kind::slice;
+        size_t next = 0;
+        const auto set = [&](std::optional<CallArgument>& bound,
+                             const ExprPtr& given) {
+          if (given) bound = operand(site.operands[next++], given->span);
+        };
+        set(item.start, bounds->start);
+        set(item.stop, bounds->stop);
+        set(item.step, bounds->step);
+      } else {
+        item.value = operand(site.b, written.span).value;
+      }
+      return index(walk, operand(site.a, e.object->span).value,
+                   {std::move(item)}, e.span);
+    }
+    case Site::What::piece: {
+      TextBuilder out(walk);
+      out.value(operand(site.a, site.where).value, site.text->spec, site.where);
+      return out.finish();
+    }
     case Site::What::call: {
       const FunctionCode::Compiled& callee = code_.functions[site.callee];
       if (stopped) throw walker_.stopped(site.where);
       std::vector<CallArgument> arguments;
       for (size_t i = 0; i < callee.params.size(); ++i)
-        arguments.push_back(
-            {value(callee.params[i], window[step->out + i], site.arguments[i]),
-             site.arguments[i]});
+        arguments.push_back({value({callee.params[i], false, 0,
+                                    step->out + static_cast<uint32_t>(i)},
+                                   window, site.arguments[i]),
+                             site.arguments[i]});
       return walker_.call(callee.function.lock(), std::move(arguments), {},
                           site.where);
     }
@@ -344,6 +447,10 @@ void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
     // A name is its last one's.
     if (!local.value.changes || binding.where != local.where) continue;
     const HostKind& kind = local.value.kind;
+    if (kind.is_held()) {
+      store(binding.value, kind, window, local.value.place);
+      continue;
+    }
     auto bits = host_bits(binding.value, kind);
     if (!bits) {  // it is still to be computed
       const ArrayValue array = *binding.value.get_if<ArrayValue>();
@@ -355,7 +462,7 @@ void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
   }
 }
 
-bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
+bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* window_at) {
   Walk::State& s = walker_.s_;
   const size_t frames = s.frames.size();
   const Saved<int> call_depth(s.call_depth,
@@ -364,14 +471,12 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
     if (step == code_.steps.data()) throw walker_.stopped(where_);
     push_frames();
     const Site& site = code_.sites.at(step - code_.steps.data());
-    const Value result = walk_value(site, at, step);
+    const Value result = walk_value(site, window_at, step);
     s.frames.resize(frames);
     if (site.what == Site::What::statement || site.what == Site::What::rest ||
         site.only_fails)
       return true;
-    const auto bits = host_bits(result, site.result);
-    CHECK(bits);
-    at[step->out] = *bits;
+    store(result, site.result, window_at, step->out);
     return true;
   } catch (...) {
     // The innermost frame reports it.
@@ -417,7 +522,8 @@ bool kinds_of(Walker& walker, const Function& syntax,
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Value& value = arguments[i].value;
     const Expr* type = syntax.params[i].type.get();
-    const auto kind = type ? host_kind(value) : array_kind(value);
+    const auto kind =
+        type && !value.is<StrValue>() ? host_kind(value) : array_kind(value);
     if (!kind || (type && !takes(walker, *type, value))) return false;
     kinds.push_back(*kind);
   }
@@ -503,11 +609,12 @@ std::optional<Value> Walker::call_code(
       static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
   std::unique_ptr<FunctionCodes::Memory> memory = codes.take(*code, depth);
   CodeRun run(*this, *code, where);
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    const auto bits = run.argument(arguments[i].value, kinds[i]);
-    if (!bits) return std::nullopt;
-    memory->registers[i] = *bits;
-  }
+  uint64_t* registers = memory->registers.data();
+  run.held = std::move(memory->held);
+  if (code->holds) run.held.resize(code->functions[0].registers);
+  for (size_t i = 0; i < kinds.size(); ++i)
+    if (!run.set_argument(arguments[i].value, kinds[i], registers, i))
+      return std::nullopt;
   run.calls = std::span(memory->calls).first(depth);
   std::optional<uint64_t> bits;
   const FunctionCode::Compiled& root = code->functions[0];
@@ -515,15 +622,19 @@ std::optional<Value> Walker::call_code(
     LineTimes* times = s_.line_times;
     const LineTime time(times, LineTimes::Part::code,
                         times ? walk_.source_id(syntax_of(closure).name) : 0);
-    bits = run.run(memory->registers.data());
+    bits = run.run(registers);
   }
-  codes.memory.push_back(std::move(memory));
-  if (!bits) {
+  std::optional<Value> result;
+  if (bits) {
+    result = run.result(*root.result, registers, 0, where);
+  } else {
     ++entry.failures;
     again = true;
-    return std::nullopt;
   }
-  return value_of(walk_, *root.result, *bits, where);
+  run.held.clear();
+  memory->held = std::move(run.held);
+  codes.memory.push_back(std::move(memory));
+  return result;
 }
 
 std::optional<int64_t> Walker::run_loop_code(
@@ -545,11 +656,6 @@ std::optional<int64_t> Walker::run_loop_code(
   std::unique_ptr<FunctionCodes::Memory> memory =
       s_.function_codes->take(*code, depth);
   uint64_t* registers = memory->registers.data();
-  for (size_t i = 0; i < code->variables.size(); ++i) {
-    const HostOperand& variable = code->variables[i].value;
-    registers[variable.place] =
-        *host_bits(start.variables[i].value, variable.kind);
-  }
   const Span where = start.loop->span;
   Recording recording(walk_.machine().recorder, Recorder::Kind::loop,
                       Recorder::host);
@@ -559,6 +665,12 @@ std::optional<int64_t> Walker::run_loop_code(
   CodeRun run(*this, *code, where);
   run.calls = std::span(memory->calls).first(depth);
   run.tell = tell;
+  run.held = std::move(memory->held);
+  if (code->holds) run.held.resize(code->functions[0].registers);
+  run.first = registers;
+  for (size_t i = 0; i < code->variables.size(); ++i)
+    run.store(start.variables[i].value, code->variables[i].value.kind,
+              registers, code->variables[i].value.place);
   if (!run.run(registers)) {
     at_fault = true;
     why = "an element is at fault";
@@ -566,16 +678,18 @@ std::optional<int64_t> Walker::run_loop_code(
   }
   for (size_t i = 0; i < code->variables.size(); ++i) {
     const FunctionCode::Local& local = code->variables[i];
-    assign(start.variables[i].environment, local.name,
-           value_of(walk_, local.value.kind, registers[local.value.place],
-                    local.where),
-           where);
+    assign(
+        start.variables[i].environment, local.name,
+        run.result(local.value.kind, registers, local.value.place, local.where),
+        where);
   }
   const auto turns = static_cast<int64_t>(registers[code->turns]);
   if (recording) {
     recording.event().source = walk_.source_id(where);
     recording.event().turns = turns;
   }
+  run.held.clear();
+  memory->held = std::move(run.held);
   s_.function_codes->memory.push_back(std::move(memory));
   s_.function_codes->loops.insert(start.loop);
   return turns;

@@ -1,14 +1,15 @@
 #pragma once
 // Functions of the host as threaded code. Private to this room.
 //
-// A function that is called often, and computes with scalars alone, is compiled
-// from its tree to steps (jit/bytecode/call_steps.h), with the functions that
-// it calls: its calls are jumps. What the steps cannot do as the walk would is
-// done by the walk, in frames that are made of the windows of the calls under
-// way: an int that does not fit, a call too deep, `print`, a failing `assert`.
-// So an error is the walk's own, with its place and the calls around it.
-// A loop of the host that cannot be traced, as functions in it call themselves,
-// is compiled in the same way; its variables are registers meanwhile.
+// A function that is called often, and computes with scalars and text alone, is
+// compiled from its tree to steps (jit/bytecode/call_steps.h), with the
+// functions that it calls: its calls are jumps. What the steps cannot do as the
+// walk would is done by the walk, in frames that are made of the windows of the
+// calls under way: an int that does not fit, a call too deep, `print`, a
+// failing `assert`. So an error is the walk's own, with its place and the calls
+// around it. A loop of the host that cannot be traced, as functions in it call
+// themselves, is compiled in the same way; its variables are registers
+// meanwhile.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -24,6 +25,7 @@
 
 #include "jit/bytecode/call_steps.h"
 #include "jit/bytecode/steps.h"
+#include "lang/code/text_steps.h"
 #include "lang/walk/walker.h"
 #include "runtime/check.h"
 
@@ -39,6 +41,10 @@ struct HostKind {
     number,   // a weak number (value.h): f64 or i64
     scalar,   // an array of rank 0
     array,    // another, whose elements are read: a FunctionArray's address
+    // Of these the register means nothing, and a Held belongs to it.
+    text,   // StrValue
+    texts,  // a tuple of texts, however many
+    ints,   // a tuple of ints
   };
   /// Of a weak number: whether it is ArrayCell::literal. Of a scalar `unknown`
   /// means that it may still be the number, which has this value exactly, that
@@ -59,6 +65,9 @@ struct HostKind {
   static HostKind array(DType dtype, int rank) {
     return {Form::array, dtype, Literal::no, rank};
   }
+  static HostKind text() { return {Form::text}; }
+  bool is_tuple() const { return form == Form::texts || form == Form::ints; }
+  bool is_held() const { return form == Form::text || is_tuple(); }
   bool is(Form f) const { return form == f; }
   bool may_be_number() const {
     return form == Form::scalar && literal == Literal::unknown;
@@ -69,7 +78,7 @@ struct HostKind {
 struct HostOperand {
   HostKind kind;
   bool known = false;
-  uint64_t bits = 0;     // if it is
+  uint64_t bits = 0;     // if it is; the number of a constant that is held
   uint32_t place = 0;    // else
   bool changes = false;  // it is the place of a `var`
 };
@@ -85,8 +94,13 @@ struct FunctionArray : jit::bytecode::ElementView {
 
 /// The kind of a value that is there; nothing if code cannot compute with it.
 std::optional<HostKind> host_kind(const Value& value);
-/// Also that of an array.
+/// Also that of an array, of text, or of a tuple.
 std::optional<HostKind> array_kind(const Value& value);
+/// The kind of text, or of a tuple of texts or of ints; nothing of others.
+std::optional<HostKind> held_kind(const Value& value);
+/// Of these what is held, and what that stands for.
+Held held_of(const Value& value);
+Value value_of(const Held& held, const HostKind& kind);
 /// Its bits, if it has this kind; what is not known of a literal is not asked.
 std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind);
 
@@ -108,6 +122,9 @@ struct FunctionCode {
       unary,
       abs,
       convert,
+      builtin,
+      part,   // of text or a tuple: an index, a slice
+      piece,  // a value in text
       call,
       statement,
       turn,  // the run shall stop
@@ -118,11 +135,15 @@ struct FunctionCode {
     /// The step only looks whether the walk could do this: there is an error
     /// to tell, and no result.
     bool only_fails = false;
-    // binary, unary, abs, convert
+    // binary, unary, abs, convert, part
     const Expr* expr = nullptr;
     HostOperand a, b;
     HostKind result;
-    std::vector<Span> arguments;  // convert, call
+    std::vector<Span> arguments;  // convert, builtin, call
+    // builtin; of a part, the bounds that are written
+    const Builtin* function = nullptr;
+    std::vector<HostOperand> operands;
+    const StringPiece* text = nullptr;  // piece
     // call
     size_t callee = 0;
     // statement, rest
@@ -150,6 +171,8 @@ struct FunctionCode {
     /// An array of this kind: where it lies is asked at each call.
     HostKind kind = {};
     std::shared_ptr<FunctionArray> array = nullptr;
+    /// Text, or a tuple.
+    std::optional<Held> held = std::nullopt;
   };
 
   /// Of a loop: where its statements are, the variables that it changes, and
@@ -164,6 +187,8 @@ struct FunctionCode {
   std::vector<Compiled> functions;         // the root first
   uint32_t most_registers = 0;
   std::vector<Outer> outer;
+  std::vector<Held> constants;
+  bool holds = false;  // there are registers that text belongs to
 
   bool is_valid(Walk& walk, Span where) const;
 };
@@ -208,6 +233,7 @@ struct FunctionCodes {
   struct Memory {
     std::vector<uint64_t> registers;
     std::vector<const jit::Step*> calls;
+    std::vector<Held> held;
   };
   std::vector<std::unique_ptr<Memory>> memory;
 
@@ -219,6 +245,7 @@ struct FunctionCodes {
 //
 //   function_compiler.cpp  functions, statements
 //   function_expr.cpp      conversions, expressions, conditions
+//   function_text.cpp      text, and tuples of it
 //   function_loop.cpp      loops, jumps
 //
 // What is not known there throws NotCode.
@@ -232,6 +259,8 @@ using FunctionPtr = std::shared_ptr<const FunctionValue>;
 /// What a value is of which it is not known which of two it is; nothing if they
 /// have nothing in common.
 std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b);
+/// What a comparison is; nothing of other operators.
+std::optional<jit::bytecode::Compare> comparison(BinaryOp op);
 /// Whether it is an int, or an element of integers.
 bool is_whole(const HostKind& kind);
 /// A value that is not there as the walk would have it. (One that may still be
@@ -277,6 +306,7 @@ class FunctionCompiler {
     std::unordered_map<size_t, FunctionCode::Site> sites;
     bool done = false;
     bool is_recursive = false;  // or calls one that calls it
+    bool holds = false;         // text belongs to registers of it
   };
 
   /// The function compiled for these kinds, by its place among `units_`.
@@ -295,6 +325,7 @@ class FunctionCompiler {
   Guesses& guesses_;
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<FunctionCode::Outer> outer_;
+  std::vector<Held> constants_;
   bool prints_ = false;
   /// A step may fail for which the walk has to begin again.
   std::optional<Span> begins_again_;
@@ -358,13 +389,20 @@ class FunctionCompiler::Body {
   /// The value in a register: its own, or `place`.
   uint32_t placed(const Operand& value, uint32_t place) {
     if (!value.known) return value.place;
-    emit(jit::bytecode::constant_step, place, 0, 0, 0,
-         static_cast<int64_t>(value.bits));
+    if (value.kind.is_held())
+      emit(text_step(TextStep::constant), place, 0, 0, 0,
+           static_cast<int64_t>(value.bits));
+    else
+      emit(jit::bytecode::constant_step, place, 0, 0, 0,
+           static_cast<int64_t>(value.bits));
     return place;
   }
   Operand move(const Operand& value, uint32_t place) {
     const uint32_t from = placed(value, place);
-    if (from != place) emit(jit::bytecode::copy_step, place, from);
+    if (from != place)
+      emit(value.kind.is_held() ? text_step(TextStep::copy)
+                                : jit::bytecode::copy_step,
+           place, from);
     return in(value.kind, place);
   }
   /// A value that no assignment changes.
@@ -397,6 +435,8 @@ class FunctionCompiler::Body {
 
   /// A number or boolean.
   Operand expr(const Expr& e, uint32_t place);
+  /// Or text, or a tuple.
+  Operand value(const Expr& e, uint32_t place);
   /// Or an array.
   Operand any(const Expr& e, uint32_t place);
   Operand element(const Index& e, uint32_t place);
@@ -420,6 +460,38 @@ class FunctionCompiler::Body {
   Operand call_builtin(const Builtin& builtin,
                        const std::vector<const Expr*>& arguments,
                        uint32_t place, const Expr& whole);
+
+  // ---- text
+
+  /// Text belongs to registers of the function.
+  void hold() {
+    if (all_.walk_.machine().limits.host_bytes > 0)
+      give_up(unit_.where, "text is counted here");
+    unit_.holds = holds_ = true;
+  }
+  Operand evaluate(Site site_of, HostKind result, uint32_t place);
+  Operand held_constant(HostKind kind, Held held);
+  std::optional<Operand> items_constant(const Expr& e);
+  void add_item(uint32_t tuple, const Operand& item, Span where);
+  Operand tuple(const Tuple& e, uint32_t place);
+  Operand texts(const Comprehension& e, uint32_t place);
+  Operand text_literal(const StringLiteral& e, uint32_t place);
+  void append_piece(const StringPiece& piece, uint32_t place);
+  uint32_t index_register(const Operand& index, uint32_t place, Span where);
+  Operand part(const Index& e, const Operand& whole, uint32_t place);
+  Operand slice(const Index& e, const Slice& bounds, const Operand& whole,
+                uint32_t place);
+  Operand text_operation(BinaryOp op, const Operand& a, const Operand& b,
+                         uint32_t place, const Expr* e, Span where);
+  Operand length(const Operand& whole, uint32_t place);
+  std::optional<Operand> text_function(
+      const Builtin& builtin, const std::vector<const Expr*>& arguments,
+      uint32_t place, const Expr& whole);
+  bool append(const AssignStmt& s, const Operand& variable);
+  void let_items(const LetStmt& s, const Operand& items);
+  void for_held(const Pattern& pattern, const Expr& iterable, const Stmt* s,
+                const std::function<void(Target& end)>& turn);
+
   void site(size_t step, Site::What what, const Expr* e, Span where,
             const Operand& a, const Operand& b, HostKind result);
   void walk_statement(const Stmt& statement, bool prints);
@@ -449,10 +521,12 @@ class FunctionCompiler::Body {
   void count_turn(const Stmt& s);
   void body_of_loop(const Expr& body, Target& end);
   Bounds range_of(const ForStmt& s);
+  bool is_range(const ForStmt& s) const;
   Operand bound(const Operand& value, DType dtype, const ForStmt& s);
   template <class Turns>
-  void loop(const Stmt& s, uint32_t looks, Turns&& turns);
+  void loop(const Stmt* s, Span where, uint32_t looks, Turns&& turns);
   void give(const Operand& value, Span where);
+  void end_unit();
 
   FunctionCompiler& all_;
   Unit& unit_;
@@ -462,6 +536,7 @@ class FunctionCompiler::Body {
   /// The loop being compiled calls what cannot be traced, so it is code to its
   /// end.
   bool recursive_ = false;
+  bool holds_ = false;  // text belongs to registers in the loop
   bool gives_ = false;  // a `return` stands in the loop
   std::vector<LoopExits> loops_;
   uint32_t turns_ = 0;  // a register, if the unit is a loop

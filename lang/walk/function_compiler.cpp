@@ -39,7 +39,7 @@ std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b) {
 }
 
 bool is_whole(const HostKind& kind) {
-  return kind.is(Form::integer) || is_integer(kind.dtype);
+  return kind.is(Form::integer) || (!kind.is_held() && is_integer(kind.dtype));
 }
 
 bool assigns(const Expr& e) {
@@ -94,6 +94,8 @@ bool only_shows(const Call& print, const std::string& name) {
 
 HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
                                                 uint32_t place) {
+  if (value.kind.is(Form::ints))  // they would become numbers
+    give_up(unit_.where, "a variable that is a tuple of ints");
   Operand out = move(value, place);
   if (out.kind.is(Form::boolean)) out.kind = HostKind::scalar(DType::Bool);
   if (out.kind.is(Form::integer))
@@ -144,7 +146,10 @@ void FunctionCompiler::Body::give(const Operand& value, Span where) {
     if (!common) give_up(where, "its results are of different types");
     kind = *common;
   }
-  if (result.known)
+  if (result.kind.is_held()) {
+    move(result, 0);
+    emit(jit::bytecode::return_step, 0, 0);
+  } else if (result.known)
     emit(jit::bytecode::return_constant_step, 0, 0, 0, 0,
          static_cast<int64_t>(result.bits));
   else
@@ -160,9 +165,9 @@ HostOperand FunctionCompiler::Body::finish(const Expr& e, Use use,
   if (const auto* branches_of = as<If>(e))
     return branches(*branches_of, use, place);
   if (e.kind == ExprKind::Block) return block(e, use, place);
-  const Operand value = expr(e, place);
-  if (use == Use::result) give(value, e.span);
-  return value;
+  const Operand out = value(e, place);
+  if (use == Use::result) give(out, e.span);
+  return out;
 }
 
 HostOperand FunctionCompiler::Body::branches(const If& e, Use use,
@@ -234,7 +239,7 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
       if (e.kind == ExprKind::If || e.kind == ExprKind::Block)
         finish(e, Use::nothing, reserve());
       else
-        expr(e, reserve());
+        value(e, reserve());
       top_ = before;
       return;
     }
@@ -254,11 +259,10 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
 
 void FunctionCompiler::Body::let(const LetStmt& s) {
   if (!s.value) return;  // a flag, or what a `return` gives
-  if (s.pattern.kind == Pattern::Kind::tuple)
-    give_up(s.pattern.span, "a pattern");
   const uint32_t place = reserve();
   Operand value =
-      match(expr(*s.value, place), s.type.get(), place, s.value->span);
+      match(this->value(*s.value, place), s.type.get(), place, s.value->span);
+  if (s.pattern.kind == Pattern::Kind::tuple) return let_items(s, value);
   if (s.is_var) {
     const auto found = all_.guesses_.variables.find(&s);
     value = found == all_.guesses_.variables.end()
@@ -282,16 +286,17 @@ void FunctionCompiler::Body::assign(const AssignStmt& s) {
   if (!target || i >= locals_.size() || !locals_[i].value.changes)
     give_up(s.span, "this assignment is not known in code");
   const Operand variable = locals_[i].value;
+  if (variable.kind.is_held() && append(s, variable)) return;
   const uint32_t before = top_;
   const uint32_t place = reserve();
   Operand value;
   if (s.op) {
     Operand old = variable;
     if (assigns(*s.value)) old = move(variable, reserve());
-    value = expr(*s.value, reserve());
+    value = this->value(*s.value, reserve());
     value = operation(*s.op, old, value, place, nullptr, s.span);
   } else {
-    value = expr(*s.value, place);
+    value = this->value(*s.value, place);
   }
   // As `adopt`: a number takes the type of what it replaces.
   const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
@@ -395,13 +400,17 @@ Value FunctionCompiler::outer_value(const Env& env, const NameExpr& name) {
     outer.type = type->type.dtype;
   } else if (const auto kind = host_kind(value)) {
     outer.number = {*kind, *host_bits(value, *kind)};
-  } else if (const auto array = array_kind(value)) {
+  } else if (const auto array = array_kind(value); array && array->is_held()) {
+    outer.kind = *array;
+    outer.held = held_of(value);
+  } else if (array) {
     outer.kind = *array;
     outer.array = std::make_shared<FunctionArray>();
     if (!outer.array->look_at(walk_, value, *array, name.span))
       give_up(name.span, "the host cannot read `" + name.text + "`");
   } else {
-    give_up(name.span, "it uses `" + name.text + "`, which is no number");
+    give_up(name.span,
+            "it uses `" + name.text + "`, which is no number or text");
   }
   outer_.push_back(std::move(outer));
   return value;
@@ -415,12 +424,25 @@ void FunctionCompiler::Body::compile() {
     if (param.pattern.kind == Pattern::Kind::tuple)
       give_up(param.span, "a pattern");
     if (param.pattern.kind == Pattern::Kind::wildcard) continue;
+    if (unit_.compiled.params[i].is_held()) hold();
     locals_.push_back({param.pattern.name.text,
                        in(unit_.compiled.params[i], place),
                        param.pattern.span});
   }
   block(*syntax.body, Use::result, reserve());
+  end_unit();
+}
+
+void FunctionCompiler::Body::end_unit() {
   unit_.compiled.registers = most_ + 1;
+  if (!unit_.holds) return;
+  // What is held has its places before the first step.
+  unit_.steps.insert(unit_.steps.begin(),
+                     {text_step(TextStep::begin), 0, {}, most_ + 1});
+  std::unordered_map<size_t, Site> sites;
+  for (auto& [step, site_of] : unit_.sites)
+    sites.emplace(step + 1, std::move(site_of));
+  unit_.sites = std::move(sites);
 }
 
 std::pair<std::vector<FunctionCode::Local>, uint32_t>
@@ -429,11 +451,12 @@ FunctionCompiler::Body::compile(const LoopStart& start) {
   for (const Carry& each : start.variables) {
     if (is_hidden(each.name)) continue;
     const Binding& binding = each.environment->names.at(each.name);
-    const auto kind = host_kind(each.value);
-    const bool number =
-        kind && (kind->is(Form::scalar) ||
+    const auto kind = array_kind(each.value);
+    const bool fits =
+        kind && (kind->is(Form::scalar) || kind->is(Form::text) ||
                  (kind->is(Form::number) && kind->literal == Literal::no));
-    if (!number) give_up(unit_.where, "`" + each.name + "` is no number");
+    if (!fits) give_up(unit_.where, "`" + each.name + "` is no number or text");
+    if (kind->is_held()) hold();
     Operand variable = in(*kind, reserve());
     variable.changes = true;
     locals_.push_back({each.name, variable, binding.where, binding.type});
@@ -451,7 +474,7 @@ FunctionCompiler::Body::compile(const LoopStart& start) {
   }
   emit(jit::bytecode::return_constant_step);
   unit_.compiled.result = HostKind::integer();
-  unit_.compiled.registers = most_ + 1;
+  end_unit();
   return {variables, turns_};
 }
 
@@ -515,6 +538,7 @@ std::shared_ptr<FunctionCode> FunctionCompiler::link() {
     code->most_registers =
         std::max(code->most_registers, unit->compiled.registers);
     code->functions.push_back(unit->compiled);
+    code->holds |= unit->holds;
   }
   for (const auto& [step, site] : code->sites)
     if (site.what == FunctionCode::Site::What::call)
@@ -522,6 +546,7 @@ std::shared_ptr<FunctionCode> FunctionCompiler::link() {
           static_cast<int32_t>(code->functions[site.callee].start) -
           static_cast<int32_t>(step));
   code->outer = std::move(outer_);
+  code->constants = std::move(constants_);
   return code;
 }
 

@@ -47,16 +47,6 @@ std::optional<IntOp> int_op(BinaryOp op) {
   __builtin_unreachable();
 }
 
-std::optional<Compare> comparison(BinaryOp op) {
-  if (op == BinaryOp::eq) return Compare::eq;
-  if (op == BinaryOp::ne) return Compare::ne;
-  if (op == BinaryOp::lt) return Compare::lt;
-  if (op == BinaryOp::le) return Compare::le;
-  if (op == BinaryOp::gt) return Compare::gt;
-  if (op == BinaryOp::ge) return Compare::ge;
-  return std::nullopt;
-}
-
 /// Whether an f32 has the value.
 bool is_float(double value) { return static_cast<float>(value) == value; }
 
@@ -76,6 +66,16 @@ Literal both(Literal a, Literal b) {
 
 }  // namespace
 
+std::optional<Compare> comparison(BinaryOp op) {
+  if (op == BinaryOp::eq) return Compare::eq;
+  if (op == BinaryOp::ne) return Compare::ne;
+  if (op == BinaryOp::lt) return Compare::lt;
+  if (op == BinaryOp::le) return Compare::le;
+  if (op == BinaryOp::gt) return Compare::gt;
+  if (op == BinaryOp::ge) return Compare::ge;
+  return std::nullopt;
+}
+
 // ---- conversions -----------------------------------------------------------
 
 std::optional<HostKind> FunctionCompiler::annotated(const Expr* type) const {
@@ -86,8 +86,7 @@ std::optional<HostKind> FunctionCompiler::annotated(const Expr* type) const {
     give_up(type->span, "this type is none of a number");
   if (found->second.kind == PlainType::Kind::integer)
     return HostKind::integer();
-  if (found->second.kind == PlainType::Kind::text)
-    give_up(type->span, "this type is none of a number");
+  if (found->second.kind == PlainType::Kind::text) return HostKind::text();
   return HostKind::scalar(found->second.dtype);
 }
 
@@ -174,6 +173,8 @@ HostOperand FunctionCompiler::Body::match(const Operand& value,
   if (!wanted) return value;
   if (*wanted == value.kind) return value;
   if (wanted->is(Form::integer)) give_up(where, "this is no `int`");
+  if (wanted->is_held() || value.kind.is_held())
+    give_up(where, "this conversion is not known in code");
   if (wanted->dtype == DType::Bool && value.kind.is(Form::boolean))
     return value;
   return to_scalar(value, wanted->dtype, place, where);
@@ -193,6 +194,7 @@ HostOperand FunctionCompiler::Body::name(const NameExpr& e) {
   const Value value = all_.outer_value(env_, e);
   const auto kind = array_kind(value);
   if (!kind) give_up(e.span, "this is no number");
+  if (kind->is_held()) return held_constant(*kind, held_of(value));
   if (!kind->is(Form::array)) return known(*kind, *host_bits(value, *kind));
   const auto outer =
       std::ranges::find_if(all_.outer_, [&](const FunctionCode::Outer& each) {
@@ -200,44 +202,6 @@ HostOperand FunctionCompiler::Body::name(const NameExpr& e) {
       });
   const jit::bytecode::ElementView* array = outer->array.get();
   return known(*kind, std::bit_cast<uint64_t>(array));
-}
-
-/// One element of an array. If there is none the whole call is walked.
-HostOperand FunctionCompiler::Body::element(const Index& e, uint32_t place) {
-  const uint32_t before = top_;
-  const uint32_t base = reserve(), at = reserve();
-  const Operand array = any(*e.object, base);
-  if (!array.kind.is(Form::array)) give_up(e.object->span, "this is no array");
-  if (static_cast<size_t>(array.kind.rank) != e.items.size())
-    give_up(e.span, "a part of an array");
-  if (!all_.walk_.machine().checked)
-    give_up(e.span, "an element that may not be there");
-  const uint32_t from = placed(array, base);
-  std::vector<uint32_t> indices;
-  for (const ExprPtr& item : e.items) {
-    const uint32_t own = reserve();
-    const Operand index = expr(*item, own);
-    const DType dtype = index.kind.dtype;
-    if (index.kind.is(Form::scalar) && is_integer(dtype) && !index.known) {
-      if (dtype != DType::I64)
-        emit(jit::cast_step(dtype, DType::I64), own, index.place);
-      indices.push_back(dtype == DType::I64 ? index.place : own);
-    } else if (index.kind.is(Form::integer) ||
-               (index.kind.is(Form::number) && dtype == DType::I64)) {
-      indices.push_back(placed(index, own));
-    } else {
-      give_up(item->span, "this is no index of an element");
-    }
-  }
-  for (size_t axis = 0; axis < indices.size(); ++axis)
-    emit(jit::bytecode::element_index_step, at, indices[axis], from, at,
-         static_cast<int64_t>(axis));
-  all_.begins_again_ = e.span;
-  const HostKind kind = HostKind::scalar(array.kind.dtype);
-  emit(jit::bytecode::load_element_step(byte_size(kind.dtype)), place, at,
-       from);
-  top_ = before;
-  return in(kind, place);
 }
 
 // ---- expressions -----------------------------------------------------------
@@ -255,10 +219,16 @@ void FunctionCompiler::Body::site(size_t step, Site::What what, const Expr* e,
 }
 
 HostOperand FunctionCompiler::Body::expr(const Expr& e, uint32_t place) {
-  const Operand value = any(e, place);
-  if (value.kind.is(Form::array))
+  const Operand out = value(e, place);
+  if (out.kind.is_held()) give_up(e.span, "this is no number");
+  return out;
+}
+
+HostOperand FunctionCompiler::Body::value(const Expr& e, uint32_t place) {
+  const Operand out = any(e, place);
+  if (out.kind.is(Form::array))
     give_up(e.span, "an array of which no element is read");
-  return value;
+  return out;
 }
 
 HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
@@ -281,7 +251,15 @@ HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
         if (argument.name) give_up(argument.name->span, "an argument by name");
         arguments.push_back(argument.value.get());
       }
-      return call(e, *made.callee, arguments, place);
+      const auto* method = as<Field>(*made.callee);
+      if (!method || method->index)
+        return call(e, *made.callee, arguments, place);
+      // What has fields is no number, and no text.
+      NameExpr name;
+      name.text = method->name.text;
+      name.span = method->name.span;
+      arguments.insert(arguments.begin(), method->object.get());
+      return call(e, name, arguments, place);
     }
     case ExprKind::Pipe: {
       const auto& pipe = static_cast<const Pipe&>(e);
@@ -289,11 +267,16 @@ HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
     }
     case ExprKind::Index: return element(static_cast<const Index&>(e), place);
     case ExprKind::StringLiteral:
-    case ExprKind::NoneLiteral:
+      return text_literal(static_cast<const StringLiteral&>(e), place);
     case ExprKind::Tuple:
-    case ExprKind::Record:
     case ExprKind::Array:
+      if (const auto items = items_constant(e)) return *items;
+      if (const auto* items = as<Tuple>(e)) return tuple(*items, place);
+      break;
     case ExprKind::Comprehension:
+      return texts(static_cast<const Comprehension&>(e), place);
+    case ExprKind::NoneLiteral:
+    case ExprKind::Record:
     case ExprKind::Field:
     case ExprKind::Cast:
     case ExprKind::With:
@@ -438,6 +421,8 @@ HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
 HostOperand FunctionCompiler::Body::operation(BinaryOp op, const Operand& a,
                                               const Operand& b, uint32_t place,
                                               const Expr* e, Span where) {
+  if (a.kind.is_held() || b.kind.is_held())
+    return text_operation(op, a, b, place, e, where);
   if (a.kind.is(Form::either) || b.kind.is(Form::either))
     give_up(where, "one of two kinds of booleans");
   if (a.kind.is(Form::boolean) && b.kind.is(Form::boolean)) {
@@ -475,9 +460,9 @@ HostOperand FunctionCompiler::Body::operation(BinaryOp op, const Operand& a,
 HostOperand FunctionCompiler::Body::binary(const Binary& e, uint32_t place) {
   if (class_of(e.op) == OpClass::logic) return logic(e, place);
   const uint32_t before = top_;
-  Operand a = expr(*e.left, reserve());
+  Operand a = value(*e.left, reserve());
   if (a.changes && assigns(*e.right)) a = move(a, top_ - 1);
-  const Operand b = expr(*e.right, reserve());
+  const Operand b = value(*e.right, reserve());
   const Operand out = operation(e.op, a, b, place, &e, e.span);
   top_ = before;
   return out;
@@ -600,6 +585,7 @@ HostOperand FunctionCompiler::Body::call_function(
     recursive_ = unit_.is_recursive = true;
   const size_t step = emit(jit::bytecode::call_step, window);
   const HostKind kind = site_of.result;
+  if (kind.is_held()) hold();
   unit_.sites[step] = std::move(site_of);
   top_ = window;
   return move(in(kind, window), place);
@@ -612,10 +598,13 @@ HostOperand FunctionCompiler::Body::call_builtin(
     const uint32_t base = reserve();
     const Operand array = any(*arguments[0], base);
     top_ = base;
+    if (array.kind.is_held()) return length(array, place);
     if (!array.kind.is(Form::array)) give_up(whole.span, "this is no array");
     emit(jit::bytecode::size_step, place, placed(array, place));
     return in(HostKind::integer(), place);
   }
+  if (const auto out = text_function(builtin, arguments, place, whole))
+    return *out;
   const auto op = ir::op_from_name(builtin.name);
   const bool one = builtin.signature == "x" ||
                    (builtin.name == "round" && arguments.size() == 1);
@@ -774,10 +763,10 @@ void FunctionCompiler::Body::condition(const Expr& e, Target& exit) {
     return;
   }
   if (compare) {
-    Operand a = expr(*two->left, reserve());
+    Operand a = value(*two->left, reserve());
     if (a.changes && assigns(*two->right)) a = move(a, top_ - 1);
     const uint32_t free = reserve();
-    const Operand b = expr(*two->right, free);
+    const Operand b = value(*two->right, free);
     if (a.kind.is(Form::integer) && b.kind.is(Form::integer)) {
       const uint32_t left = placed(a, before);
       exit.jumps.push_back(

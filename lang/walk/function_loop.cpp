@@ -45,6 +45,12 @@ HostOperand FunctionCompiler::Body::bound(const Operand& value, DType dtype,
   return value;
 }
 
+bool FunctionCompiler::Body::is_range(const ForStmt& s) const {
+  const auto* made = as<Call>(*s.iterable);
+  const auto* callee = made ? as<NameExpr>(*made->callee) : nullptr;
+  return callee && callee->text == "range" && !local(callee->text);
+}
+
 /// What a `for` counts, if it does.
 FunctionCompiler::Body::Bounds FunctionCompiler::Body::range_of(
     const ForStmt& s) {
@@ -94,33 +100,36 @@ FunctionCompiler::Body::Bounds FunctionCompiler::Body::range_of(
 
 /// `turns` emits a loop up to its last step, which goes back, or to the rest:
 /// the walk does that, as it makes machine code of loops that run for long.
+/// `s` is null if the walk never has to.
 template <class Turns>
-void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
+void FunctionCompiler::Body::loop(const Stmt* s, Span where, uint32_t looks,
                                   Turns&& turns) {
   const bool outer = std::exchange(recursive_, false);
   const bool outer_gives = std::exchange(gives_, false);
+  const bool outer_holds = std::exchange(holds_, false);
   const size_t begin = emit(jit::bytecode::begin_loop_step, looks);
   const bool walkable = std::ranges::none_of(
       locals_, [](const Local& each) { return is_unknown(each.value.kind); });
   Site rest;
   rest.what = Site::What::rest;
-  rest.where = s.span;
-  rest.statement = &s;
+  rest.where = where;
+  rest.statement = s;
   rest.locals = locals_;
   turns(rest);
   Site& turn = unit_.sites[unit_.steps.size() - 1];
   turn.what = Site::What::turn;
-  turn.where = s.span;
+  turn.where = where;
   unit_.sites[emit(jit::bytecode::walk_step)] = std::move(rest);
-  // It began so late that it is never long. (The walk cannot return from the
-  // function for it.)
-  if (recursive_ || gives_ || !walkable || &s == unit_.loop) {
+  // It began so late that it is never long: the walk cannot return from the
+  // function for it, and makes no machine code of text.
+  if (recursive_ || gives_ || holds_ || !walkable || s == unit_.loop) {
     jit::Step& step = unit_.steps[begin];
     step.function = jit::bytecode::constant_step;
     step.number = std::numeric_limits<int64_t>::max() / 2;
   }
   recursive_ |= outer;
   gives_ |= outer_gives;
+  holds_ |= outer_holds;
 }
 
 void FunctionCompiler::Body::body_of_loop(const Expr& body, Target& end) {
@@ -142,6 +151,9 @@ void FunctionCompiler::Body::for_loop(const ForStmt& s,
                                       const KnownRange* known_range) {
   if (s.pattern.kind == Pattern::Kind::tuple)
     give_up(s.pattern.span, "a pattern");
+  if (!known_range && !is_range(s))
+    return for_held(s.pattern, *s.iterable, &s,
+                    [&](Target& end) { body_of_loop(*s.body, end); });
   const uint32_t before = top_;
   const uint32_t counter = reserve(), stop = reserve(), looks = reserve(),
                  number = reserve();
@@ -162,7 +174,7 @@ void FunctionCompiler::Body::for_loop(const ForStmt& s,
       emit(jit::bytecode::jump_unless_compare_step(
                bounds.by > 0 ? Compare::lt : Compare::gt, false),
            0, 0, counter, stop));
-  loop(s, looks, [&](Site& rest) {
+  loop(&s, s.span, looks, [&](Site& rest) {
     rest.a = in(HostKind::integer(), counter);
     rest.b = in(HostKind::integer(), stop);
     rest.by = bounds.by;
@@ -187,12 +199,56 @@ void FunctionCompiler::Body::for_loop(const ForStmt& s,
   top_ = before;
 }
 
+/// A `for` over the characters of a text, or the items of a tuple.
+void FunctionCompiler::Body::for_held(
+    const Pattern& pattern, const Expr& iterable, const Stmt* s,
+    const std::function<void(Target& end)>& turn) {
+  if (pattern.kind == Pattern::Kind::tuple) give_up(pattern.span, "a pattern");
+  const uint32_t before = top_;
+  const uint32_t all = reserve(), counter = reserve(), stop = reserve(),
+                 looks = reserve(), each = reserve();
+  const Operand over = value(iterable, all);
+  if (!over.kind.is_held()) give_up(iterable.span, "it is no `range`");
+  hold();
+  const uint32_t from = placed(over, all);
+  if (over.kind.is(Form::text)) {
+    emit(text_step(TextStep::characters), all, from, stop);
+  } else {
+    move(in(over.kind, from), all);
+    emit(text_step(TextStep::items_length), stop, all);
+  }
+  emit(jit::bytecode::constant_step, counter);
+  Target end;
+  end.jumps.push_back(emit(jit::bytecode::jump_unless_compare_step(
+                               jit::bytecode::Compare::lt, false),
+                           0, 0, counter, stop));
+  loop(s, iterable.span, looks, [&](Site&) {
+    hold();
+    const size_t top = unit_.steps.size(), names = locals_.size();
+    const TextStep next = over.kind.is(Form::text)   ? TextStep::next_character
+                          : over.kind.is(Form::ints) ? TextStep::int_item
+                                                     : TextStep::text_item;
+    emit(text_step(next), each, all, counter);
+    const HostKind kind =
+        over.kind.is(Form::ints) ? HostKind::integer() : HostKind::text();
+    if (pattern.kind == Pattern::Kind::name)
+      locals_.push_back({pattern.name.text, in(kind, each), pattern.span});
+    turn(end);
+    locals_.resize(names);
+    const size_t back =
+        emit(jit::bytecode::next_turn_step, counter, 0, stop, looks, 1);
+    unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
+  });
+  bind(end);
+  top_ = before;
+}
+
 void FunctionCompiler::Body::while_loop(const WhileStmt& s) {
   if (s.most) give_up(s.span, "a loop with a maximum");
   const uint32_t before = top_;
   const uint32_t looks = reserve();
   Target end;
-  loop(s, looks, [&](Site&) {
+  loop(&s, s.span, looks, [&](Site&) {
     const size_t top = unit_.steps.size();
     // Beside a flag: no turn begins after the loop was left.
     const Expr& holds = s.left.empty()
@@ -219,7 +275,7 @@ void FunctionCompiler::Body::jump(const JumpStmt& s) {
   if (!s.value) give_up(s.span, "a `return` without a value");
   gives_ = true;
   const uint32_t before = top_;
-  give(expr(*s.value, reserve()), s.value->span);
+  give(value(*s.value, reserve()), s.value->span);
   top_ = before;
 }
 

@@ -12,7 +12,6 @@
 #include "lang/syntax/jumps.h"
 #include "lang/syntax/parser.h"
 #include "lang/walk/name_help.h"
-#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -427,9 +426,17 @@ std::vector<Value> Walker::parts_of(const Value& value,
                                     const std::vector<TakenPart>& taken,
                                     Span pattern, Span where) {
   auto mismatch = [&] {
-    walk_.fail(diagnostic(Code::pattern_mismatch, pattern,
-                          fmt::format("`{}`", pattern.text()),
-                          type_name(value)));
+    Diagnostic d =
+        diagnostic(Code::pattern_mismatch, pattern,
+                   fmt::format("`{}`", pattern.text()), type_name(value));
+    const TupleValue* tuple = value.tuple();
+    const size_t count = tuple ? tuple->items.size() : 0;
+    if (count > taken.size())
+      d.set_help(fmt::format("it has {} parts: write a name, or `_`, for each",
+                             count));
+    else if (count > 0)
+      d.set_help(fmt::format("it has {} part{}", count, count == 1 ? "" : "s"));
+    walk_.fail(std::move(d));
   };
   std::vector<Value> parts;
   if (const RecordValue* record = value.record()) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lang/context/function.h"
-#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {

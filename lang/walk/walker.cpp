@@ -18,7 +18,6 @@
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
 #include "lang/walk/types.h"
-#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 #include "runtime/recycling.h"
 #include "runtime/stack_thread.h"

@@ -152,6 +152,29 @@ struct LeftRun {
   std::vector<Call> calls;  // around it, the innermost last
 };
 
+/// What an input of a session that fails must not have changed: the global
+/// names, and the arrays in them that are given away, which stay until the
+/// input ends.
+class Undo {
+ public:
+  explicit Undo(Env globals)
+      : globals_(std::move(globals)), names_(globals_->names) {}
+  /// Before `value` is given away.
+  void keep(const ArrayValue& value);
+  void take_back();
+
+ private:
+  struct Kept {
+    ArrayValue value;
+    std::optional<unisono::Array> array;
+  };
+  Env globals_;
+  Names names_;
+  std::vector<Kept> kept_;
+  /// Arrays that the names held, once something is given away.
+  std::optional<std::unordered_set<ArrayCell*>> held_;
+};
+
 struct Walk::State {
   State();
   ~State();
@@ -237,7 +260,7 @@ struct Walk::State {
   class LineTimes* line_times = nullptr;
 
   /// What is taken back if an input of a session fails.
-  std::unique_ptr<class Undo> undo;
+  std::unique_ptr<Undo> undo;
   /// Definitions of which was said that they do not fit any more.
   std::set<const Function*> broken;
   /// Loops on the host around the code being walked.
