@@ -48,6 +48,7 @@ void GridEmitter::emit_block(Value* block) {
   Value* unit = block;
   if (nest_.scan && nest_.scan->part == Scan::Part::linked)
     unit = take_ticket();
+  if (schedule_.turns > 1) return emit_turns(block);
   if (schedule_.workers == Workers::thread)
     unit = unit_of(grid_threads, grid_.thread);
   if (schedule_.workers == Workers::warp)
@@ -62,6 +63,19 @@ void GridEmitter::emit_block(Value* block) {
     emit_unit(unit);
     for (Row& row : rows_) forget_row(row);
   });
+}
+
+/// Several units of a thread, one after another, of a map along one axis: they
+/// lie a constant apart, so that one address is enough for all of them, and
+/// constants stay in registers.
+void GridEmitter::emit_turns(Value* block) {
+  Value* unit = wide(b_.CreateAdd(
+      b_.CreateMul(narrow(block), i32(grid_threads * schedule_.turns)),
+      grid_.thread));
+  for (int64_t turn = 0; turn < schedule_.turns; ++turn) {
+    turn_start_ = turn * grid_threads * plan_.block;
+    emit_unit(unit);
+  }
 }
 
 // ---- control ---------------------------------------------------------------

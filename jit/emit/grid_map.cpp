@@ -4,7 +4,10 @@
 // each element is loaded once. Transposes
 // go through squares in shared memory, of which loads and stores both are of
 // neighbours.
+#include <bit>
+#include <cmath>
 #include <map>
+#include <optional>
 
 #include "jit/emit/grid_nest.h"
 #include "runtime/check.h"
@@ -37,6 +40,7 @@ void GridEmitter::emit_map(Point& point, Value* block) {
   fix_unit_parts(point);
   const Values fixed = fixed_in_box(point);
   Value* first = b_.CreateMul(block, index_constant(width));
+  if (turn_start_ > 0) first = b_.CreateAdd(first, index_constant(turn_start_));
   const int64_t extent = nest_.extents[axis], full = extent / width;
   if (extent % width == 0) return map_box(point, row, first, fixed);
   Value* is_full = b_.CreateICmpSLT(block, index_constant(full));
@@ -227,11 +231,7 @@ namespace {
 
 /// Instructions of an element below which memory takes longer anyway.
 constexpr int worth_a_look = 8;
-/// Exponents of usual_range, moved there, are those with both upper bits.
-constexpr uint32_t exponents_up = uint32_t{96} << 23, upper_bits = 0x60000000,
-                   sign_bit = 0x80000000;
-static_assert(usual_range.low == 192 - 96 - 127 &&
-              usual_range.high == 256 - 96 - 127);
+constexpr int bias = 127, mantissa_bits = 23;
 
 }  // namespace
 
@@ -246,19 +246,23 @@ void GridEmitter::prepare_usual(const Values& fixed) {
   usual_.quick = usual_.numbers.saved >= worth_a_look;
 }
 
-/// Notes what quick operations of an element have read.
+/// Notes what quick operations of an element have read. All ranges have as many
+/// exponents, so that bits less those of a range's first number, as unsigned
+/// ones, are compared at once for all: a GPU adds and takes the larger one in
+/// one instruction.
 void GridEmitter::see_usual(const Values& values) {
-  auto meet = [&](Value*& all, Value* x, uint32_t up) {
-    Value* moved =
-        b_.CreateAdd(b_.CreateBitCast(x, b_.getInt32Ty()), b_.getInt32(up));
-    all = all ? b_.CreateAnd(all, moved) : moved;
-  };
   for (size_t e = 0; e < values.size(); ++e) {
     const UsualChecks& checks = usual_.numbers.checks[e];
-    if (checks.positive)
-      meet(usual_.positive, values[e], exponents_up | sign_bit);
-    else if (checks.size)
-      meet(usual_.sizes, values[e], exponents_up);
+    if (checks.size) {
+      Value* bits = b_.CreateBitCast(values[e], b_.getInt32Ty());
+      if (!checks.positive) bits = b_.CreateAnd(bits, i32(0x7fffffff));
+      Value* moved =
+          b_.CreateSub(bits, i32(int64_t{checks.low + bias} << mantissa_bits));
+      usual_.sizes = usual_.sizes
+                         ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax,
+                                                    usual_.sizes, moved)
+                         : moved;
+    }
     if (!checks.exponent) continue;
     Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, values[e]);
     usual_.exponents = usual_.exponents
@@ -270,16 +274,63 @@ void GridEmitter::see_usual(const Values& values) {
 
 /// Whether what was seen has to be computed as other numbers.
 Value* GridEmitter::has_unusual() {
-  Value* all = b_.getInt32(~uint32_t{0});
-  if (usual_.sizes) all = b_.CreateOr(usual_.sizes, b_.getInt32(sign_bit));
-  if (usual_.positive) all = b_.CreateAnd(all, usual_.positive);
-  Value* unusual = b_.CreateICmpULT(all, b_.getInt32(sign_bit | upper_bits));
+  Value* unusual = b_.getFalse();
+  if (usual_.sizes)
+    unusual = b_.CreateICmpUGE(usual_.sizes,
+                               i32(int64_t{usual_exponents} << mantissa_bits));
   if (usual_.exponents)
     unusual = b_.CreateOr(
         unusual, b_.CreateFCmpUGT(
                      usual_.exponents,
                      llvm::ConstantFP::get(b_.getFloatTy(), usual_exponent)));
   return unusual;
+}
+
+// ---- sums that are multiplied by a power of 2
+
+namespace {
+
+/// What a constant is, if it is neither small nor large.
+std::optional<float> constant_of(const Expr& expr) {
+  if (expr.kind != Expr::Kind::constant || expr.dtype != DType::F32) return {};
+  const float x = std::bit_cast<float>(static_cast<uint32_t>(expr.bits));
+  if (!(std::fabs(x) >= 0x1p-30f && std::fabs(x) <= 0x1p30f)) return {};
+  return x;
+}
+
+}  // namespace
+
+/// c * (d + y), for constants c and d of which c is a power of 2, is the fma
+/// of c, y and c * d to the bit: c moves nothing but the exponent, and a sum
+/// with d is 0 or larger than 2^-55, so that nothing is subnormal.
+Value* GridEmitter::scaled_sum(const Expr& expr, const Values& values) {
+  if (expr.op != ir::Op::mul || expr.dtype != DType::F32) return nullptr;
+  for (const size_t side : {0, 1}) {
+    const auto scale = constant_of(nest_.exprs[expr.operands[side]]);
+    const Expr& sum = nest_.exprs[expr.operands[1 - side]];
+    if (!scale || !(*scale > 0) ||
+        (std::bit_cast<uint32_t>(*scale) & 0x7fffff) != 0 ||
+        sum.kind != Expr::Kind::operation || sum.dtype != DType::F32 ||
+        (sum.op != ir::Op::add && sum.op != ir::Op::sub))
+      continue;
+    for (const size_t place : {0, 1}) {
+      const auto constant = constant_of(nest_.exprs[sum.operands[place]]);
+      if (!constant) continue;
+      // Which of the two terms is subtracted.
+      const bool minus_constant = sum.op == ir::Op::sub && place == 1;
+      const bool minus_other = sum.op == ir::Op::sub && place == 0;
+      EmitContext c = context(0);
+      const auto number = [&](float x) {
+        return llvm::ConstantFP::get(b_.getFloatTy(), x);
+      };
+      return emit_element(
+          c, ir::Op::fma, DType::F32,
+          {number(minus_other ? -*scale : *scale),
+           values[sum.operands[1 - place]],
+           number(minus_constant ? -*constant * *scale : *constant * *scale)});
+    }
+  }
+  return nullptr;
 }
 
 namespace {

@@ -78,6 +78,8 @@ class GridEmitter final : public NestEmitter {
 
   llvm::Value* error_key(size_t number, const Check& check, Point& point);
 
+  void emit_turns(llvm::Value* block);
+
   // ---- maps (grid.cpp, grid_map.cpp)
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
   struct Neighbours;
@@ -91,13 +93,13 @@ class GridEmitter final : public NestEmitter {
   struct Usual {
     UsualNumbers numbers;
     bool quick = false;                // whether they are in use
-    llvm::Value* sizes = nullptr;      // bits that all have, i32
-    llvm::Value* positive = nullptr;   // bits of those that are positive, too
+    llvm::Value* sizes = nullptr;      // bits above the range's, the most, i32
     llvm::Value* exponents = nullptr;  // the largest |x|
   };
   void prepare_usual(const Values& fixed);
   void see_usual(const Values& values);
   llvm::Value* has_unusual();
+  llvm::Value* scaled_sum(const Expr& expr, const Values& values);
   std::vector<Neighbours> load_neighbours(const Point& point);
   bool loads_neighbours(const Expr& expr) const;
   static Neighbours* neighbours_of(std::vector<Neighbours>& all,
@@ -319,7 +321,8 @@ class GridEmitter final : public NestEmitter {
   std::vector<Row> rows_;  // by expression
   Quotients quotients_;
   Usual usual_;
-  int64_t row_bytes_ = 0;          // of shared memory
+  int64_t row_bytes_ = 0;   // of shared memory
+  int64_t turn_start_ = 0;  // of schedule_.turns: elements before its own
   llvm::Value* repeat_ = nullptr;  // number among schedule_.repeats
 };
 

@@ -584,6 +584,7 @@ Value* GridEmitter::operation(const Expr& expr, ExprId id, Point& point,
     if (expr.dtype == DType::F32) see_numerator(expr.operands[0], x);
     return emit_quotient(c, expr.dtype, x, quotients_.divisors[id]);
   }
+  if (Value* result = scaled_sum(expr, values)) return result;
   return NestEmitter::operation(expr, id, point, values);
 }
 

@@ -100,6 +100,28 @@ std::pair<int, int64_t> rows_of(const Nest& nest, int axis, int64_t width) {
   return {-1, 1};
 }
 
+/// Units that a thread does, and operations on floats of an element from which
+/// on what is shared by them counts, as instructions and not memory bind.
+constexpr int64_t most_turns = 4;
+constexpr int64_t many_operations = 24;
+constexpr int64_t most_units = int64_t{1} << 31;  // numbers have 32 bits
+
+/// How many units of a map a thread does: more than one where each element
+/// takes many operations, all lie along one axis, and enough threads are left.
+int64_t turns_of(const Nest& nest, const Schedule& plan) {
+  const bool full = plan.units * plan.block == nest.points() &&
+                    plan.units == plan.blocks &&
+                    plan.units % (most_turns * grid_threads) == 0;
+  if (plan.block == 1 || plan.rows > 1 || !is_large_map(nest) || !full ||
+      plan.units / most_turns < busy_threads || plan.units >= most_units)
+    return 1;
+  const auto operations =
+      std::count_if(nest.exprs.begin(), nest.exprs.end(), [](const Expr& e) {
+        return e.kind == Expr::Kind::operation && is_floating(e.dtype);
+      });
+  return operations >= many_operations ? most_turns : 1;
+}
+
 Workers reduction_workers(const Nest& nest) {
   const int64_t kept = nest.kept_points(), count = nest.points() / kept;
   const Reduction& reduction = nest.reductions[0];
@@ -196,6 +218,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
           plan.rows = many;
           plan.units /= many;
         }
+        grid.turns = turns_of(nest, plan);
       }
     }
     if (plan.form == Form::columns && !nest.scan)
@@ -209,7 +232,8 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
     grid.repeats = nest.points() / rows;
   switch (grid.workers) {
     case Workers::thread:
-      grid.blocks = ceil_div(plan.units * grid.repeats, grid_threads);
+      grid.blocks =
+          ceil_div(plan.units * grid.repeats, grid_threads * grid.turns);
       break;
     case Workers::warp: grid.blocks = ceil_div(plan.units, block_warps); break;
     case Workers::block: grid.blocks = plan.units; break;

@@ -37,7 +37,10 @@ struct GridSchedule {
   Schedule plan;  // of values of width 1; `block`: elements of a unit of a map
   Workers workers = Workers::thread;
   int64_t repeats = 1;  // of all units: one for each position that is sorted
-  int64_t blocks = 1;   // of threads
+  /// Units that a thread does one after another, as the threads of a block do
+  /// neighbours: addresses and constants are there from the first one on.
+  int64_t turns = 1;
+  int64_t blocks = 1;  // of threads
 };
 GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel);
 

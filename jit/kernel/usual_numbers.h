@@ -10,23 +10,29 @@
 
 namespace unisono::jit {
 
-/// 2^low <= |x| < 2^high.
+/// 2^low <= |x| < 2^high, and a multiple of 2^(low - 23), as all floats of that
+/// size are; or 0, if that may be.
 struct NumberRange {
   int low = 0;
   int high = 0;
-  bool positive = false;
+  bool positive = false;    // which a zero is not
+  bool zero = false;        // it may be 0,
+  bool minus_zero = false;  // and -0
 };
 
-/// The range that is looked for: exponents of which a sum of bits says at once
-/// whether they are inside.
-constexpr NumberRange usual_range = {-31, 33, false};
-/// |x| up to which exp(x) and all its steps are normal.
+/// How many exponents the range has that is looked for, and where it begins if
+/// nothing else is wanted.
+constexpr int usual_exponents = 64, usual_low = -31;
+/// |x| up to which exp(x) and all its steps are normal, and the exponent of
+/// numbers below which they are.
 constexpr float usual_exponent = 86;
+constexpr int usual_exponent_bits = 6;
 
 /// What has to hold of a value so that the operations that read it are quick.
 struct UsualChecks {
-  bool size = false;      // it is in usual_range
-  bool positive = false;  // and positive
+  bool size = false;      // 2^low <= |x| < 2^(low + usual_exponents)
+  bool positive = false;  // and it is positive
+  int low = usual_low;
   bool exponent = false;  // |x| <= usual_exponent
 };
 
