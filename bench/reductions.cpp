@@ -12,7 +12,7 @@ using unisono::lang::Value;
 
 void reductions(Table& table) {
   const std::string group = "3 reductions";
-  if (!table.wanted(group, "sum mean max argmax")) return;
+  if (!table.wanted(group, "sum mean max argmax any")) return;
   const size_t n = size_t{1} << 26;
   Script s(
       "let n = 67_108_864\n"
@@ -20,7 +20,8 @@ void reductions(Table& table) {
       "let f_sum = jit(fn(x) => sum(x))\n"
       "let f_mean = jit(fn(x) => (mean(x), var(x)))\n"
       "let f_max = jit(fn(x) => max(x))\n"
-      "let f_argmax = jit(fn(x) => argmax(x))\n",
+      "let f_argmax = jit(fn(x) => argmax(x))\n"
+      "let f_any = jit(fn(x) => any(x > 2.0))\n",
       1);
   const Aligned<float> x = copy_of(s, "x");
   const std::vector<Value> arguments = {s["x"]};
@@ -43,6 +44,8 @@ void reductions(Table& table) {
   row("max", s["f_max"], [&] { kept = peers::max(x.get(), n); });
   row("argmax", s["f_argmax"],
       [&] { kept = static_cast<float>(peers::argmax(x.get(), n)); });
+  row("any(x > 2)", s["f_any"],
+      [&] { kept = peers::max(x.get(), n) > 2 ? 1.0F : 0.0F; });
   (void)kept;
 }
 

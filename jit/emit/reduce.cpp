@@ -228,6 +228,17 @@ NestEmitter::Accumulators NestEmitter::unflatten(
   return out;
 }
 
+namespace {
+
+/// Vectors of bits are carried as bytes, all ones or none: from turn to turn
+/// LLVM would have each bit in a register of its own, without AVX-512.
+bool carried_as_bytes(const Value* value) {
+  return value->getType()->isVectorTy() &&
+         value->getType()->isIntOrIntVectorTy(1);
+}
+
+}  // namespace
+
 std::vector<Value*> NestEmitter::carried_loop(
     Value* count, std::vector<Value*> state,
     const std::function<std::vector<Value*>(Value*, llvm::ArrayRef<Value*>)>&
@@ -237,6 +248,13 @@ std::vector<Value*> NestEmitter::carried_loop(
     if (constant->isOne()) return step(index_constant(0), state);
   }
   llvm::LLVMContext& context = b_.getContext();
+  const auto held = [&](Value* value) {
+    return carried_as_bytes(value)
+               ? b_.CreateSExt(value, value->getType()->getWithNewBitWidth(8))
+               : value;
+  };
+  std::vector<Value*> first;
+  for (Value* value : state) first.push_back(held(value));
   BasicBlock* before = b_.GetInsertBlock();
   auto* inside = BasicBlock::Create(context, "loop", frame_.function);
   auto* after = BasicBlock::Create(context, "after", frame_.function);
@@ -246,17 +264,21 @@ std::vector<Value*> NestEmitter::carried_loop(
   index->addIncoming(index_constant(0), before);
   std::vector<llvm::PHINode*> carried;
   std::vector<Value*> current;
-  for (Value* value : state) {
+  for (Value* value : first) {
     carried.push_back(b_.CreatePHI(value->getType(), 2));
     carried.back()->addIncoming(value, before);
-    current.push_back(carried.back());
   }
+  for (size_t i = 0; i < state.size(); ++i)
+    current.push_back(carried_as_bytes(state[i]) ? b_.CreateIsNeg(carried[i])
+                                                 : carried[i]);
   std::vector<Value*> next = step(index, current);
+  std::vector<Value*> kept;
+  for (Value* value : next) kept.push_back(held(value));
   Value* following = b_.CreateAdd(index, index_constant(1));
   BasicBlock* end = b_.GetInsertBlock();
   index->addIncoming(following, end);
   for (size_t i = 0; i < next.size(); ++i)
-    carried[i]->addIncoming(next[i], end);
+    carried[i]->addIncoming(kept[i], end);
   b_.CreateCondBr(b_.CreateICmpSLT(following, count), inside, after);
   b_.SetInsertPoint(after);
   return next;
