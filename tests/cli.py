@@ -258,8 +258,8 @@ def programs(folder):
     expect("kernels of a cache that is open, quietly", run("-", "--quiet", text="print(1)\n", env=cached), 0, r"^1\n$", "")
     expect("no cache", run("devices", env={**simulator, "UNISONO_CACHE": "off"}), 0, "kernels are not kept\n", "")
     loops = ("let a = ones(f32[100, 100])\nvar y = a\nfor i in range(30) { y = a @ y * 0.01 }\n"
-             "var t = 0\nfor i in range(30) { t += i }\nvar s = \"\"\nfor i in range(30) { s = \"a\" + s }\nprint(t)\n")
-    expect("loops that go on as code, and none of large arrays or of text", run("-", "--stats", text=loops), 0, r"^435\n$",
+             "var t = 0\nfor i in range(30) { t += i }\nvar s = \"\"\nfor i in range(30) { s = \"{[i]}\" + s }\nprint(t)\n")
+    expect("loops that go on as code, and none of large arrays or of their text", run("-", "--stats", text=loops), 0, r"^435\n$",
            r"turns +loop ms  loop that went on as code\n +29 +[\d.]+  <stdin>:5:1 for i in range\(30\) \{ t \+= i \}\ncopied")
     again = ("def fit(x, y) {\n  let near = fn(w) => w * x - y\n  var w = 0.0\n"
              "  for _ in range(9) { w = w - 0.1 * grad(fn(w) => mean(near(w) ** 2))(w) }\n  w\n}\n"

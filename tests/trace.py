@@ -125,7 +125,7 @@ def check(unisono, kind):
 
 
 SLOW = """
-def walked(n: int) -> int { len("{n}") }
+def walked(n: int) -> int { len("{[n, n]}") }
 let g = jit(fn(x) => {
   sin(x) * 2.0
 })
@@ -133,7 +133,7 @@ var total = 0
 for i in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) { total += walked(i) }
 for i in range(20_000) { total += i }
 var text = ""
-for i in range(40) { text = "a" + text }
+for i in range(40) { text = "{[i, i]}" + text }
 for n in unrolled(6) { print(sum(g(arange(100_000 + n, f32))) < 1e9) }
 var x = arange(200_000, f32)
 var y = x

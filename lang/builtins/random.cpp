@@ -114,6 +114,7 @@ void check_key(Argument argument) {
 template <class Admits>
 ir::Type drawn_type(Argument argument, DType usual, Admits admits,
                     std::string_view what, std::string_view help) {
+  if (!argument.written()) return {usual, {}};  // one
   Walk& walk = argument.call().walk;
   const Value& value = argument.value();
   if (const auto* type = value.get_if<TypeValue>()) {

@@ -187,15 +187,25 @@ void Simulator::lose(DeviceState& device, const Failure& failure) {
          "): " + failure.text);
 }
 
+bool Simulator::touches_lost(const Work& work) const {
+  return std::ranges::any_of(work.uses, [&](const MemoryUse& use) {
+    const auto found = memory.find(use.begin);
+    return found && found->device != host_device &&
+           devices[static_cast<size_t>(found->device)]->sticky != success;
+  });
+}
+
 void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   std::shared_ptr<const Work> work = operation->work;
   // A lost device does nothing any more; all waits end. Nor do others run
-  // kernels that wait for it: they would read what nobody wrote.
+  // kernels that wait for it, or copy its memory: they would read what nobody
+  // wrote.
   DeviceState* device = work ? work->device : nullptr;
   operation->dropped |= device && device->sticky != success;
   if (!work || (!work->run && !work->launch) ||
       (device && device->sticky != success) ||
-      (operation->dropped && work->launch && !operation->launch)) {
+      (operation->dropped &&
+       (work->launch ? !operation->launch : touches_lost(*work)))) {
     finish(operation);
     changed_.notify_all();
     return;
@@ -307,6 +317,8 @@ void Simulator::go_on() {
     if (!run_one(lock, nullptr)) changed_.wait(lock);
 }
 
+// A copy: where it comes from may change while the lock is open.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Simulator::wait_for(Lock& lock, OperationPtr operation) {
   while (operation && operation->state != Operation::State::done) {
     if (run_one(lock, operation.get())) continue;

@@ -96,8 +96,8 @@ struct Operation {
   /// It was queued on a device that is lost now, or waits for what was: the
   /// bytes that it would have made are not there. What is queued behind it is
   /// dropped, too, until the host has waited for it; on devices that are well
-  /// only kernels are, so that memory begins and ends, and the host gets what
-  /// it asks for.
+  /// only kernels are, and copies of the lost one's memory, so that memory
+  /// begins and ends, and the host gets what it asks for.
   bool dropped = false;
   bool host_waited = false;
   std::vector<Operation*> before;  // that must be done first, and are not yet
@@ -327,6 +327,8 @@ class Simulator {
   /// The place in ready_ of an operation on which `wanted` depends, or the size
   /// of ready_.
   size_t needed_first(const Operation& wanted);
+  /// Whether it reads or writes memory of a device that is lost.
+  bool touches_lost(const Work& work) const;
   void execute(Lock& lock, const OperationPtr& operation);
   void finish(const OperationPtr& operation);
   void make_ready(const OperationPtr& operation);

@@ -335,6 +335,7 @@ TEST_CASE("memory: the host cannot follow an address of a device") {
   if (child == 0) {
     std::signal(SIGSEGV, SIG_DFL);
     std::signal(SIGBUS, SIG_DFL);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is what is tested
     _exit(*reinterpret_cast<volatile int*>(x) == 0 ? 0 : 1);
   }
   int status = 0;
@@ -395,6 +396,8 @@ TEST_CASE("faults: what waits for a lost device is not done") {
       Stream a = s.stream();
       Event ready = s.event();
       CHECK(s.launch(s.function(s.module, "trapper"), 1, 1, a) == success);
+      DevicePointer far = 0;
+      if (s.d.mem_alloc_async(&far, n * 4, a) != success) continue;
       if (s.d.event_record(ready, a) != success) continue;  // lost at once
       ++waited;
       if (late) CHECK(s.d.stream_synchronize(a) == launch_failed);
@@ -410,6 +413,8 @@ TEST_CASE("faults: what waits for a lost device is not done") {
       // Memory begins and ends all the same.
       CHECK(s.d.mem_alloc_async(&z, n * 4, b) == success);
       CHECK(s.launch(accumulate, 1, n, b, y, x, n) == success);
+      CHECK(s.d.memcpy_peer_async(y, s.context[1], far, s.context[0], n * 4,
+                                  b) == success);
       CHECK(s.d.mem_free_async(x, b) == success);
       CHECK(s.d.stream_synchronize(b) == success);
       CHECK(!finds("never written"));
