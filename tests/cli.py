@@ -223,6 +223,10 @@ def programs(folder):
     expect("unknown option says where arguments go", run("run", "args.uni", "-v", folder=folder), 2, "", r"after --")
     expect("last --devices counts", run("run", "-", "--devices", "cpu:2", "--devices", "cpu:3",
                                         text="print(device_count())"), 0, r"^3\n$", "")
+    fault = {**os.environ, "SIMCUDA": "peers=ring;seed=4;fail=cuLaunchKernel:13:719:sticky"}
+    expect("a device that is lost, alone", run("tests/programs/maps/donate.uni", "--devices", "sim:3", env=fault), 1, None,
+           r"^error\[U0506\]: launching a kernel on sim:0: a kernel failed \(CUDA error 719\)\n([^\n]*\n){4}"
+           r"simcuda: device 0: error 719 .a kernel failed.: planned fault in cuLaunchKernel\n$")
     product = "let x = ones(f32[512, 512])\nprint(sum(jit(fn(x) => x @ x)(x)))\n"
     library = {**os.environ, "UNISONO_CUBLASLT": os.path.join(os.path.dirname(UNISONO), "libsimcublaslt.so")}
     for flags in ([], ["--no-cublas"]):

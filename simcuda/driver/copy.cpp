@@ -207,6 +207,8 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
   auto work = std::make_shared<Work>();
   work->what = "copy of " + std::to_string(shape.total()) + " bytes";
   work->device = stream->device;
+  if (a) work->memory_of[0] = a->device;
+  if (b) work->memory_of[1] = b->device;
   if (s.races) {
     note_uses(*work, from, shape, MemoryUse::Kind::read);
     note_uses(*work, to, shape, MemoryUse::Kind::write);

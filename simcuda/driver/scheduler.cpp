@@ -188,10 +188,9 @@ void Simulator::lose(DeviceState& device, const Failure& failure) {
 }
 
 bool Simulator::touches_lost(const Work& work) const {
-  return std::ranges::any_of(work.uses, [&](const MemoryUse& use) {
-    const auto found = memory.find(use.begin);
-    return found && found->device != host_device &&
-           devices[static_cast<size_t>(found->device)]->sticky != success;
+  return std::ranges::any_of(work.memory_of, [&](int device) {
+    return device != host_device &&
+           devices[static_cast<size_t>(device)]->sticky != success;
   });
 }
 

@@ -84,6 +84,8 @@ struct Work {
   /// doing; null: always.
   std::function<bool()> may_run = {};
   std::vector<MemoryUse> uses;  // of `run`; a launch finds out its own
+  /// Of a copy: the devices whose memory it reads and writes.
+  std::array<int, 2> memory_of = {host_device, host_device};
 };
 
 /// One execution of a Work, in the order of its stream.
@@ -327,7 +329,7 @@ class Simulator {
   /// The place in ready_ of an operation on which `wanted` depends, or the size
   /// of ready_.
   size_t needed_first(const Operation& wanted);
-  /// Whether it reads or writes memory of a device that is lost.
+  /// Whether it copies memory of a device that is lost.
   bool touches_lost(const Work& work) const;
   void execute(Lock& lock, const OperationPtr& operation);
   void finish(const OperationPtr& operation);
