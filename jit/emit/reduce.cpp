@@ -467,7 +467,9 @@ NestEmitter::Accumulators NestEmitter::chunk_in_lanes(
   size_t parts = 0;
   for (int r : loop.reductions)
     parts += finds_position(nest_.reductions[r]) ? 2 : 1;
-  const int registers = frame_.machine.vector_bytes >= 64 ? 16 : 8;
+  // Accumulators beyond the 16 registers of narrower vectors lie in the first
+  // cache, which costs less than to read a chunk twice.
+  const int registers = frame_.machine.vector_bytes >= 64 ? 16 : 32;
   const unsigned lanes = std::min<unsigned>(
       reduce_lanes, static_cast<unsigned>(plan_.lanes) *
                         std::bit_floor(std::max<unsigned>(
