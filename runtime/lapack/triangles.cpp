@@ -177,53 +177,34 @@ void multiply_right(int64_t m, const Triangle<T>& a, T* b, int64_t step) {
   }
 }
 
-/// The lower triangle of C += alpha * (A @ B), n by n, which is symmetric.
-template <class T>
-void add_lower(int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c,
-               int64_t step) {
-  constexpr int64_t most = 2 * small;
-  if (n > most) {
-    const int64_t n1 = half_of(n), n2 = n - n1;
-    add_lower(n1, k, alpha, a, b, c, step);
-    add_product(n2, n1, k, alpha, a.block(n1, 0), b, c + n1, step);
-    add_lower(n2, k, alpha, a.block(n1, 0), b.block(0, n1), c + n1 * (step + 1),
-              step);
-    return;
-  }
-  T square[most * most];
-  for (int64_t j = 0; j < n; ++j)
-    std::copy_n(c + j * step + j, n - j, square + j * n + j),
-        std::fill_n(square + j * n, j, T(0));
-  add_product(n, n, k, alpha, a, b, square, n);
-  for (int64_t j = 0; j < n; ++j)
-    std::copy_n(square + j * n + j, n - j, c + j * step + j);
-}
-
-/// The upper one is that of the transposed product, whose rows are columns.
-template <class T>
-void add_upper(int64_t n, int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c,
-               int64_t step) {
-  constexpr int64_t most = 2 * small;
-  if (n > most) {
-    const int64_t n1 = half_of(n), n2 = n - n1;
-    add_upper(n1, k, alpha, a, b, c, step);
-    add_product(n1, n2, k, alpha, a, b.block(0, n1), c + n1 * step, step);
-    add_upper(n2, k, alpha, a.block(n1, 0), b.block(0, n1), c + n1 * (step + 1),
-              step);
-    return;
-  }
-  T square[most * most] = {};
-  for (int64_t j = 0; j < n; ++j)
-    std::copy_n(c + j * step, j + 1, square + j * n);
-  add_product(n, n, k, alpha, a, b, square, n);
-  for (int64_t j = 0; j < n; ++j)
-    std::copy_n(square + j * n, j + 1, c + j * step);
-}
-
+/// The lower or the upper triangle of C += alpha * (A @ B), n by n.
 template <class T>
 void add_triangle(bool lower, int64_t n, int64_t k, T alpha, Operand<T> a,
                   Operand<T> b, T* c, int64_t step) {
-  (lower ? add_lower<T> : add_upper<T>)(n, k, alpha, a, b, c, step);
+  constexpr int64_t most = 2 * small;
+  if (n > most) {
+    const int64_t n1 = half_of(n), n2 = n - n1;
+    const Operand<T> below = a.block(n1, 0), beside = b.block(0, n1);
+    add_triangle(lower, n1, k, alpha, a, b, c, step);
+    if (lower)
+      add_product(n2, n1, k, alpha, below, b, c + n1, step);
+    else
+      add_product(n1, n2, k, alpha, a, beside, c + n1 * step, step);
+    add_triangle(lower, n2, k, alpha, below, beside, c + n1 * (step + 1), step);
+    return;
+  }
+  T square[most * most] = {};
+  const auto copy = [&](const T* from, int64_t from_step, T* to,
+                        int64_t to_step) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t first = lower ? j : 0, count = lower ? n - j : j + 1;
+      std::copy_n(from + j * from_step + first, count,
+                  to + j * to_step + first);
+    }
+  };
+  copy(c, step, square, n);
+  add_product(n, n, k, alpha, a, b, square, n);
+  copy(square, n, c, step);
 }
 
 template <class T>
