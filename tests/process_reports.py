@@ -136,9 +136,13 @@ def spans_of(path):
 
 
 def with_kernels(spans, kind):
-    """Those of a kind in whose time a kernel of the same device begins and ends."""
+    """Those of a kind in whose time a kernel of the same device runs for most of its own: it may begin before the thread that exchanges wakes."""
     kernels = [s for s in spans if s[0] == "kernel"]
-    return [c for c in spans if c[0] == kind and any(c[1] == k[1] and c[2] < k[2] and k[3] < c[3] for k in kernels)]
+
+    def most(k, c):
+        return k[1] == c[1] and min(k[3], c[3]) - max(k[2], c[2]) > (k[3] - k[2]) / 2
+
+    return [c for c in spans if c[0] == kind and any(most(k, c) for k in kernels)]
 
 
 def gpus_meanwhile(folder):
