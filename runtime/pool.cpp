@@ -72,12 +72,15 @@ void Pool::start_threads() {
       threads_.emplace_back(
           [this, number = static_cast<int>(threads_.size()) + 1] {
             worker = number;
+            current_ = this;
             work();
           });
   } catch (const std::system_error&) {
     // The system gives no more threads: those that there are do the work.
   }
 }
+
+constinit thread_local Pool* Pool::current_ = nullptr;
 
 int Pool::worker_number() { return worker; }
 

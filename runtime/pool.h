@@ -13,6 +13,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace unisono {
@@ -54,6 +55,11 @@ class Pool {
   Pool(const Pool&) = delete;
   int workers() const { return workers_; }
 
+  /// The pool whose workers help the calling thread with what is called without
+  /// one (factors of matrices): what the innermost PoolScope of the thread
+  /// names, else the pool whose thread it is; null: it works alone.
+  static Pool* of_this_thread() { return current_; }
+
   /// Lets idle workers help with `work`, which lives until it is removed.
   void add(Work& work);
   /// Ends the help: returns when no worker is in `work` any more.
@@ -91,6 +97,8 @@ class Pool {
   }
 
  private:
+  friend class PoolScope;
+
   /// How a thread passes its time while there is nothing to do. Who waits for
   /// something spins for a while, then lets others run, then sleeps; a worker
   /// that waits for any work spins longer, then sleeps.
@@ -148,6 +156,21 @@ class Pool {
   std::condition_variable wake_;
   std::atomic<uint64_t> epoch_{0};
   std::atomic<int> sleepers_{0};
+
+  static constinit thread_local Pool* current_;
+};
+
+/// Makes `pool` that of this thread while this object lives.
+class PoolScope {
+ public:
+  explicit PoolScope(Pool& pool)
+      : before_(std::exchange(Pool::current_, &pool)) {}
+  ~PoolScope() { Pool::current_ = before_; }
+  PoolScope(const PoolScope&) = delete;
+  PoolScope& operator=(const PoolScope&) = delete;
+
+ private:
+  Pool* before_;
 };
 
 /// The loop of parallel_for, by work stealing. Each worker has a part of its

@@ -163,19 +163,32 @@ NestEmitter::Accumulator NestEmitter::better(const Reduction& reduction,
                                              bool in_order) {
   EmitContext c = context(lanes_of(a[0]));
   const DType dtype = reduction.dtype;
-  const Op wins = reduction.kind == Reduction::Kind::argmax ? Op::gt : Op::lt;
-  Value* take = emit_element(c, wins, dtype, {b[0], a[0]});
-  Value* same =
-      in_order ? nullptr : emit_element(c, Op::eq, dtype, {b[0], a[0]});
+  const bool largest = reduction.kind == Reduction::Kind::argmax;
+  const auto either = [&](Value* first, const Accumulator& yes,
+                          const Accumulator& no) -> Accumulator {
+    return {b_.CreateSelect(first, yes[0], no[0]),
+            b_.CreateSelect(first, yes[1], no[1])};
+  };
+  if (in_order) {
+    // A choice after another: of masks of several comparisons that are joined
+    // before, LLVM makes bytes, which costs more than all else without AVX-512.
+    Value* stays =
+        emit_element(c, largest ? Op::le : Op::ge, dtype, {b[0], a[0]});
+    const Accumulator found = either(stays, a, b);
+    return is_floating(dtype)
+               ? either(emit_element(c, Op::is_nan, dtype, {a[0]}), a, found)
+               : found;
+  }
+  Value* take = emit_element(c, largest ? Op::gt : Op::lt, dtype, {b[0], a[0]});
+  Value* same = emit_element(c, Op::eq, dtype, {b[0], a[0]});
   if (is_floating(dtype)) {
     Value* a_nan = emit_element(c, Op::is_nan, dtype, {a[0]});
     Value* b_nan = emit_element(c, Op::is_nan, dtype, {b[0]});
     take = b_.CreateOr(take, b_.CreateAnd(b_nan, b_.CreateNot(a_nan)));
-    if (same) same = b_.CreateOr(same, b_.CreateAnd(a_nan, b_nan));
+    same = b_.CreateOr(same, b_.CreateAnd(a_nan, b_nan));
   }
-  if (same)
-    take = b_.CreateOr(take, b_.CreateAnd(same, b_.CreateICmpSLT(b[1], a[1])));
-  return {b_.CreateSelect(take, b[0], a[0]), b_.CreateSelect(take, b[1], a[1])};
+  take = b_.CreateOr(take, b_.CreateAnd(same, b_.CreateICmpSLT(b[1], a[1])));
+  return either(take, b, a);
 }
 
 NestEmitter::Accumulator NestEmitter::combine(const Reduction& reduction,

@@ -1,7 +1,13 @@
 #include "jit/reference/routines.h"
 
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <mutex>
+
 #include "runtime/check.h"
 #include "runtime/lapack/lapack.h"
+#include "runtime/pool.h"
 #include "runtime/stop.h"
 
 namespace unisono::jit {
@@ -63,6 +69,28 @@ void run_one(Routine routine, int64_t i, const Arrays& x, Arrays& y) {
   }
 }
 
+/// Calls run(begin, end) for parts of the batch, by the workers of this thread
+/// where there is enough to do. `work`: about the multiplications of one.
+void run_parts(int64_t batch, int64_t work,
+               const std::function<void(int64_t, int64_t)>& run) {
+  Pool* pool = Pool::of_this_thread();
+  if (!pool) return run(0, batch);
+  std::mutex mutex;
+  std::exception_ptr thrown;  // for lack of memory
+  const auto part = [&, stop = stop_flag()](int64_t begin, int64_t end) {
+    const StopScope scope(stop);
+    try {
+      run(begin, end);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      thrown = std::current_exception();
+    }
+  };
+  constexpr int64_t worth = 1 << 17;
+  pool->parallel_for(batch, std::max<int64_t>(worth / work, 1), &part, part);
+  if (thrown) std::rethrow_exception(thrown);
+}
+
 }  // namespace
 
 Status run_routine(Routine routine, const Arrays& operands, Arrays& results) {
@@ -70,13 +98,19 @@ Status run_routine(Routine routine, const Arrays& operands, Arrays& results) {
   int64_t batch = 1;
   for (int axis = 0; axis < type.rank() - 2; ++axis)
     batch *= type.shape[axis].value();
-  for (int64_t i = 0; i < batch; ++i) {
-    if (stop_requested()) return stopped_error();
-    if (type.dtype == DType::F64)
-      run_one<double>(routine, i, operands, results);
-    else
-      run_one<float>(routine, i, operands, results);
-  }
+  const auto run_part = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && !stop_requested(); ++i)
+      if (type.dtype == DType::F64)
+        run_one<double>(routine, i, operands, results);
+      else
+        run_one<float>(routine, i, operands, results);
+  };
+  const auto rows = static_cast<double>(type.shape[type.rank() - 2].value());
+  const auto columns = static_cast<double>(type.shape.back().value());
+  const double work = 100 + rows * columns * std::min(rows, columns);
+  run_parts(batch, work < 1e9 ? static_cast<int64_t>(work) : 1'000'000'000,
+            run_part);
+  if (stop_requested()) return stopped_error();
   return Unit{};
 }
 

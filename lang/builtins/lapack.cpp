@@ -16,6 +16,7 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/pool.h"
 
 namespace unisono::lang {
 namespace {
@@ -197,6 +198,7 @@ std::vector<ArrayValue> compute_now(const RoutineCall& call,
   for (const ir::Type& type : types)
     results.push_back(
         {type, std::vector<uint8_t>(static_cast<size_t>(type.bytes()))});
+  const PoolScope workers(walk.machine().runtime->pool());
   if (Status done = jit::run_routine(*routine, arguments, results); !done)
     walk.fail(done.error(), where);
   std::vector<ArrayValue> out;

@@ -399,6 +399,7 @@ Status Execution::call_host(int d, const HostCallStep& step) {
   auto results = std::make_shared<HostResults>();
   for (const int64_t bytes : step.result_bytes) results->emplace_back(bytes);
   if (cluster_) cluster_->begin_member(d);
+  const PoolScope workers(*run_.pool);
   const Status called =
       run_.program.host_calls[step.call](d, arguments, *results);
   if (cluster_) cluster_->end_member();

@@ -2,8 +2,12 @@
 // The inner loops of what LAPACK multiplies, with the widest vectors that the
 // processor has. Each is defined over lanes of 64 bytes and fma, so that its
 // bits are the same with vectors of any width.
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include "runtime/pool.h"
 
 namespace unisono::lapack {
 
@@ -73,6 +77,28 @@ void scale(int64_t m, int64_t n, T beta, T* c, int64_t step) {
       T& element = c[j * step + i];
       element = beta == 0 ? T(0) : beta * element;
     }
+}
+
+/// How many workers may share what this thread does.
+inline int workers() {
+  const Pool* pool = Pool::of_this_thread();
+  return pool ? pool->workers() : 1;
+}
+
+/// Multiplications of which half are worth another worker: some 30 us.
+constexpr int64_t worth_sharing = 1 << 20;
+
+/// Calls body(begin, end) for parts of 0 ... units-1, each of `work`
+/// multiplications (or copies), from several threads where there are enough.
+/// What a part computes must not depend on where parts begin.
+template <class Body>
+void share(int64_t units, int64_t work, Body&& body) {
+  const int64_t grain =
+      std::max<int64_t>(worth_sharing / 2 / std::max<int64_t>(work, 1), 1);
+  if (Pool* pool = Pool::of_this_thread(); pool && units >= 2 * grain)
+    pool->parallel_for(units, grain, &body, body);
+  else
+    body(int64_t{0}, units);
 }
 
 /// Whether Fortran's word is this letter, in either case.

@@ -1,7 +1,8 @@
 #pragma once
 // Factors of matrices, and what is solved by them, by LAPACK: one matrix at a
-// time, in the thread that calls. Matrices are dense and row-major, of f32 or
-// f64; a size may be 0. An exception is std::bad_alloc.
+// time, in the thread that calls, which the workers of its pool help where
+// products are large. Matrices are dense and row-major, of f32 or f64; a size
+// may be 0. An exception is std::bad_alloc.
 #include <cstdint>
 
 namespace unisono::lapack {

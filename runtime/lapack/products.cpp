@@ -44,6 +44,43 @@ std::unique_ptr<T[]> room_for(int64_t lines, int64_t group, int64_t k) {
       static_cast<size_t>(rounded_up(lines, group) * k));
 }
 
+/// `pack` by several workers.
+template <class T>
+void pack_shared(int64_t lines, int64_t group, int64_t k, Operand<T> x, T* to) {
+  share((lines + group - 1) / group, group * k,
+        [&](int64_t begin, int64_t end) {
+          pack(std::min(lines, end * group) - begin * group, group, k,
+               x.block(begin * group, 0), to + begin * group * k);
+        });
+}
+
+/// C += alpha * A @ B of packed operands, by several workers: each has some
+/// rows of C, or some of their columns where there are few rows.
+template <class T>
+void add_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
+                const T* b, T* c, int64_t step) {
+  const Kernels<T>& use = kernels<T>();
+  const int64_t blocks = (m + packed_rows - 1) / packed_rows;
+  const int64_t chunks =
+      std::clamp<int64_t>(4 * workers() / blocks, 1, n / use.columns + 1);
+  const int64_t columns =
+      chunks == 1 ? n : rounded_up((n + chunks - 1) / chunks, use.columns);
+  share(blocks * chunks, packed_rows * columns * k,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t at = begin; at < end; ++at) {
+            const int64_t top = at / chunks * packed_rows;
+            const int64_t bottom = std::min(m, top + packed_rows);
+            const int64_t left = at % chunks * columns;
+            const int64_t right = std::min(n, left + columns);
+            for (int64_t j = left; j < right; j += use.columns)
+              for (int64_t i = top; i < bottom; i += use.rows)
+                use.multiply(k, a + i * k, b + j * k, alpha, c + j * step + i,
+                             step, std::min<int64_t>(use.rows, bottom - i),
+                             std::min<int64_t>(use.columns, right - j));
+          }
+        });
+}
+
 }  // namespace
 
 template <class T>
@@ -60,21 +97,21 @@ void add_product(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a,
   }
   const Kernels<T>& use = kernels<T>();
   const int64_t longest = std::min(k, part_of_k);
+  // Alone, a worker uses what it has packed while that is in its cache.
+  const int64_t rows_at_once =
+      workers() == 1 || m * n * k < worth_sharing ? packed_rows : m;
   const auto packed_a =
-      room_for<T>(std::min(m, packed_rows), use.rows, longest);
+      room_for<T>(std::min(m, rows_at_once), use.rows, longest);
   const auto packed_b = room_for<T>(n, use.columns, longest);
   for (int64_t l = 0; l < k; l += part_of_k) {
     const int64_t part = std::min(part_of_k, k - l);
-    pack(n, use.columns, part, b.block(l, 0).transposed(), packed_b.get());
-    for (int64_t i0 = 0; i0 < m; i0 += packed_rows) {
-      const int64_t some = std::min(packed_rows, m - i0);
-      pack(some, use.rows, part, a.block(i0, l), packed_a.get());
-      for (int64_t j = 0; j < n; j += use.columns)
-        for (int64_t i = 0; i < some; i += use.rows)
-          use.multiply(part, packed_a.get() + i * part,
-                       packed_b.get() + j * part, alpha, c + j * step + i0 + i,
-                       step, std::min<int64_t>(use.rows, some - i),
-                       std::min<int64_t>(use.columns, n - j));
+    pack_shared(n, use.columns, part, b.block(l, 0).transposed(),
+                packed_b.get());
+    for (int64_t i = 0; i < m; i += rows_at_once) {
+      const int64_t some = std::min(rows_at_once, m - i);
+      pack_shared(some, use.rows, part, a.block(i, l), packed_a.get());
+      add_packed(some, n, part, alpha, packed_a.get(), packed_b.get(), c + i,
+                 step);
     }
   }
 }

@@ -1,5 +1,6 @@
 // Products of matrices and vectors for LAPACK, in place of the reference BLAS's
 // gemv, symv and ger: half of what eigenvalues and singular values cost.
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 #include <vector>
@@ -8,6 +9,10 @@
 
 namespace unisono::lapack {
 namespace {
+
+/// What an element costs that is read and multiplied once, in multiplications
+/// of products; and the rows that workers share are a multiple of these.
+constexpr int64_t read = 8, rows = 64;
 
 /// A vector of Fortran: `step` apart, from the last on if that is negative.
 template <class T>
@@ -41,12 +46,20 @@ void add_vector_product(bool transposed, int64_t m, int64_t n, T alpha,
   if (alpha == 0) return;
   std::vector<T> room;
   if (transposed) {
-    kernels<T>().add_dots(m, n, alpha, a, step, from.dense(room), to.first,
-                          to.step);
+    const T* in = from.dense(room);
+    share(n, m * read, [&](int64_t begin, int64_t end) {
+      kernels<T>().add_dots(m, end - begin, alpha, a + begin * step, step, in,
+                            to.first + begin * to.step, to.step);
+    });
     return;
   }
   T* out = to.dense(room);
-  kernels<T>().add_columns(m, n, alpha, a, step, from.first, from.step, out);
+  share((m + rows - 1) / rows, rows * n * read,
+        [&](int64_t begin, int64_t end) {
+          begin *= rows, end = std::min(m, end * rows);
+          kernels<T>().add_columns(end - begin, n, alpha, a + begin, step,
+                                   from.first, from.step, out + begin);
+        });
   to.take(out);
 }
 
@@ -80,9 +93,11 @@ void add_outer(int64_t m, int64_t n, T alpha, const T* x, int64_t x_step,
   const T* left = Strided<const T>(x, m, x_step).dense(room);
   const Strided<const T> right(y, n, y_step);
   const auto add_columns = kernels<T>().add_columns;
-  for (int64_t j = 0; j < n; ++j)
-    add_columns(m, 1, alpha, left, m, right.first + j * right.step, 1,
-                a + j * step);
+  share(n, m * read, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j)
+      add_columns(m, 1, alpha, left, m, right.first + j * right.step, 1,
+                  a + j * step);
+  });
 }
 
 }  // namespace

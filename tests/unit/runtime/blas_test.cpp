@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/lapack/kernels.h"
+#include "runtime/pool.h"
 
 extern "C" {
 #define ROUTINES(T, x)                                                        \
@@ -85,6 +87,7 @@ struct Matrix {
                     static_cast<size_t>(i)];
   }
   T* data() { return elements.data(); }
+  const T* data() const { return elements.data(); }
 
   int rows, columns, step;
   std::vector<T> elements;
@@ -292,6 +295,53 @@ TEST_CASE_TEMPLATE("products of a symmetric matrix and a vector", T, float,
                     y.data(), &step, 1);
       check_close(y, wanted);
     }
+}
+
+TEST_CASE_TEMPLATE("workers that share give the same bits", T, float, double) {
+  unisono::Pool pool(4);
+  // `compute` leaves what it computes in its operand.
+  const auto same = [&](const Matrix<T>& begin, auto&& compute) {
+    Matrix<T> alone = begin, shared = begin;
+    compute(alone);
+    {
+      const unisono::PoolScope scope(pool);
+      compute(shared);
+    }
+    CHECK(unisono::Pool::of_this_thread() == nullptr);
+    CHECK(alone.elements == shared.elements);
+  };
+  const T alpha = T(-0.5), beta = 1;
+  const int step = 1;
+  // Many rows, many columns, much between, and all at once.
+  for (const auto& [m, n, k] : {std::array{2100, 30, 40},
+                                {70, 4000, 9},
+                                {97, 101, 700},
+                                {401, 390, 300}}) {
+    const Matrix<T> a(m, k), b(k, n), c(m, n);
+    same(c, [&](Matrix<T>& out) {
+      Blas<T>::gemm("N", "N", &m, &n, &k, &alpha, a.data(), &a.step, b.data(),
+                    &b.step, &beta, out.data(), &out.step, 1, 1);
+    });
+  }
+  const int n = 700;
+  Matrix<T> a(n, n);
+  const Matrix<T> x(n, 1), y(n, 1);
+  for (const char* form : forms)
+    same(y, [&](Matrix<T>& out) {
+      Blas<T>::gemv(form, &n, &n, &alpha, a.data(), &a.step, x.data(), &step,
+                    &beta, out.data(), &step, 1);
+    });
+  same(a, [&](Matrix<T>& out) {
+    Blas<T>::ger(&n, &n, &alpha, x.data(), &step, y.data(), &step, out.data(),
+                 &out.step);
+  });
+  for (int i = 0; i < n; ++i) a(i, i) += T(30);
+  for (const char* part : parts)
+    same(Matrix<T>(n, 100), [&](Matrix<T>& out) {
+      const int columns = 100;
+      Blas<T>::trsm("L", part, "N", "N", &n, &columns, &alpha, a.data(),
+                    &a.step, out.data(), &out.step, 1, 1, 1, 1);
+    });
 }
 
 TEST_CASE_TEMPLATE("vectors of any width give the same bits", T, float,
