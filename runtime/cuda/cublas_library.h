@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/cuda/shared_library.h"
 #include "runtime/cuda/types.h"
 #include "runtime/result.h"
 
@@ -46,18 +47,15 @@ struct HeuristicResult {
   int reserved[4];
 };
 
-/// The functions of cublas.def, by their names there. Immutable. What was once
-/// opened stays loaded, as it may have registered itself with the driver.
-class Library {
+/// The functions of cublas.def, by their names there. Immutable.
+class Library final : public SharedLibrary {
  public:
   /// The library at `path`; "" is the system's that fits the driver's version
   /// (12020 is 12.2). An error (device_lost) says in one line why there is
   /// none.
   static Result<std::shared_ptr<const Library>> open(const std::string& path,
                                                      int driver_version);
-  ~Library();
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  ~Library() override = default;
 
 #define CUBLASLT_FUNCTION(name, symbol, parameters) \
   Status(*name) parameters = nullptr;
@@ -65,14 +63,11 @@ class Library {
 
   /// 130100 is 13.1.
   size_t version() const { return version_; }
-  const std::string& path() const { return path_; }
 
  private:
   Library() = default;
-  unisono::Status bind();
+  unisono::Status bind() override;
 
-  void* library_ = nullptr;
-  std::string path_;
   size_t version_ = 0;
 };
 

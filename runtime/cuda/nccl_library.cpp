@@ -1,9 +1,8 @@
 #include "runtime/cuda/nccl_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace unisono::nccl {
@@ -13,53 +12,26 @@ namespace {
 /// may have other signatures.
 constexpr int oldest_version = 21400, unknown_version = 30000;
 
-Error unusable(std::string why) {
-  return {.kind = Error::Kind::device_lost, .message = std::move(why)};
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   std::vector<std::string> names = {path};
   if (path.empty()) names = {"libnccl.so.2", "libnccl.so"};
-  std::string why;
-  for (const std::string& name : names) {
-    std::shared_ptr<Library> library(new Library);
-    library->path_ = name;
-    // It stays: its threads may outlive whoever used it.
-    library->library_ =
-        dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library->library_) {
-      if (why.empty()) why = fmt::format("there is no NCCL: {}", dlerror());
-      continue;
-    }
-    unisono::Status bound = library->bind();
-    if (bound) return std::shared_ptr<const Library>(std::move(library));
-    why = bound.error().message;
-  }
-  return unusable(std::move(why));
-}
-
-Library::~Library() {
-  if (library_) dlclose(library_);
+  std::shared_ptr<Library> library(new Library);
+  TRY(library->open_first("NCCL", names));
+  return std::shared_ptr<const Library>(std::move(library));
 }
 
 unisono::Status Library::bind() {
-  const char* missing = nullptr;
-  auto find = [&](auto& function, const char* symbol) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library_, symbol));
-    if (!function && !missing) missing = symbol;
-  };
 #define NCCL_FUNCTION(name, symbol, parameters) find(name, #symbol);
 #include "runtime/cuda/nccl.def"
-  if (missing)
+  if (missing())
     return unusable(
-        fmt::format("{} is no NCCL of use: it has no `{}`", path_, missing));
+        fmt::format("{} is no NCCL of use: it has no `{}`", path(), missing()));
   if (get_version(&version_) != Status::success || version_ < oldest_version ||
       version_ >= unknown_version)
     return unusable(fmt::format(
-        "NCCL {} is version {}; 2.14 or later is needed", path_, version()));
+        "NCCL {} is version {}; 2.14 or later is needed", path(), version()));
   return Unit{};
 }
 

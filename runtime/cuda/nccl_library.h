@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/cuda/shared_library.h"
 #include "runtime/cuda/types.h"
 #include "runtime/result.h"
 
@@ -40,16 +41,13 @@ struct Config {
   int blocking = INT_MIN;  // 0: calls return at once, in progress
 };
 
-/// The functions of nccl.def, by their names there. Immutable. What was once
-/// opened stays loaded.
-class Library {
+/// The functions of nccl.def, by their names there. Immutable.
+class Library final : public SharedLibrary {
  public:
   /// The library at `path`; "" is the system's. An error (device_lost) says in
   /// one line why there is none.
   static Result<std::shared_ptr<const Library>> open(const std::string& path);
-  ~Library();
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  ~Library() override = default;
 
 #define NCCL_FUNCTION(name, symbol, parameters) \
   Status(*name) parameters = nullptr;
@@ -57,14 +55,11 @@ class Library {
 
   /// "2.21.5"
   std::string version() const;
-  const std::string& path() const { return path_; }
 
  private:
   Library() = default;
-  unisono::Status bind();
+  unisono::Status bind() override;
 
-  void* library_ = nullptr;
-  std::string path_;
   int version_ = 0;
 };
 
