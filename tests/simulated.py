@@ -10,6 +10,7 @@ import re
 COUNTS = (1, 2, 3, 4, 8)
 SEEDS = range(8)
 HEAVY = {"heat.4.txt", "kmeans_digits.txt", "mlp_digits.txt"}  # a run takes many seconds, so these make few
+FEW = HEAVY | {"regression.txt", "moments.uni", "declared_ints.uni", "nn_attention.uni", "functions_of_arrays.uni"}  # several seconds
 LEFT_OUT = {"heat.1.txt", "heat.2.txt", "heat.8.txt",  # the same program as heat.4.txt
             "gpt.txt", "conv_digits.txt",  # 10^11 flops
             "nn_attention_long.uni",  # a million scores
@@ -115,7 +116,7 @@ class Simulated:
         """The whole product; what takes seconds has each topology once, and what shall fail does so on its own number of devices."""
         if not self.reaches_devices():
             return
-        few = self.golden.holder.name in HEAVY or self.golden.path.name.startswith(EVERY)
+        few = self.golden.holder.name in FEW or self.golden.path.name.startswith(EVERY)
         seeds = itertools.cycle(SEEDS)
         for count in COUNTS if self.golden.status == 0 else sorted({devices_of(r) for r in self.own}):
             for topology in topologies(count):
@@ -134,10 +135,10 @@ def covering(tests, rotation):
                 if 1 < devices_of(options) <= max(COUNTS):
                     yield test, options, *rotation.next(devices_of(options))
             continue
-        heavy = golden.holder.name in HEAVY
-        for options in test.own[-1:] if heavy else test.own:
+        few = golden.holder.name in FEW
+        for options in test.own[-1:] if few else test.own:
             yield test, options, *rotation.next(devices_of(options))
-        if golden.status == 0 and not heavy:
+        if golden.status == 0 and not few:
             count = next(counts)
             yield test, on(test.own[0], "sim", count), *rotation.next(count)
         if name.startswith(COLLECTIVE):
