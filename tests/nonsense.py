@@ -17,7 +17,7 @@ import time
 import sanitizers
 
 MEMORY = (1 << 30) * (1 if sanitizers.slow() == 1 else 4)
-SECONDS = 20 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 
 
 def npy(header, data, version=1):

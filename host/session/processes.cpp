@@ -126,6 +126,8 @@ bool is_launched() {
   return (start && start->processes > 1) || by_mpi();
 }
 
+bool is_passed_on() { return !launched() && by_mpi(); }
+
 int tasks_apart() {
   const auto process = number_in("SLURM_PROCID"),
              tasks = number_in(slurm_tasks);
