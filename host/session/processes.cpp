@@ -18,8 +18,9 @@ namespace {
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, value);
   if (problem != std::errc() || stop != end || value < 0) return std::nullopt;
   return value;
 }
