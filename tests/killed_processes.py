@@ -2,7 +2,7 @@
 """Processes of one program that are killed, stand still or lag: the others end with one error that names them, or the program
 ends as if nobody had been disturbed. Most of the time they wait, so this is a test beside processes.py, whose command line it has.
 
-usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [torn] [resumed] [gpu_kills]
+usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [lags] [torn] [resumed] [gpu_kills]
 """
 import os
 import pathlib
@@ -60,6 +60,49 @@ def kills(folder):
         processes = RANDOM.choice((2, 4))
         turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 500), RANDOM.choice(("die", "die", "die", "hang"))))
     several(kill, sliced(turns))
+
+
+LASTS = """
+@pmap(over=dev)
+def last(x) {
+  print("member", axis_index(dev))
+  psum(x, dev)
+}
+print(sum(last(w)))
+"""
+
+
+def lags(folder):
+    """A process that is stopped for seconds and goes on, also when the others are at the end: nobody sees anything of it."""
+    program = folder / "lasts.uni"
+    program.write_text(STEPS + LASTS)
+    begin = time.time()
+    whole = run([UNISONO, "run", "--devices", "cpu:3", program])
+    takes = 1 + time.time() - begin
+
+    def lag(turn, mpi, moment, seconds, which):
+        process = subprocess.Popen([*launcher(3, mpi), "--devices", "cpu:1", program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(moment * takes)
+        try:
+            known = [process.pid]  # and the children of each, as mpirun has one between
+            for pid in known:
+                known += [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+            os.kill(known[-1 - which], signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(known[-1 - which], signal.SIGCONT)
+        except (IndexError, OSError):
+            pass  # it has ended
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        check(f"lag {turn} of {which}, {seconds} s, mpi={mpi}", (process.returncode, out, err) == whole, whole, process.returncode, out, err)
+
+    turns = [(turn, turn % 3 == 2 and has_mpi(), RANDOM.random(), RANDOM.choice((1.5, 2.5)), RANDOM.randrange(3))
+             for turn in range(60 if OPTIONS.full else 6)]
+    several(lag, sliced(turns))
 
 
 LARGE = """
@@ -207,4 +250,4 @@ def resumed(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts({"kills": kills, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))
+    sys.exit(run_parts({"kills": kills, "lags": lags, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))
