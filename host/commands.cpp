@@ -273,6 +273,7 @@ Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   if (!is_launched()) return std::shared_ptr<Cluster>();
   ClusterOptions out;
   out.limit = *parse_watchdog(options.watchdog);
+  out.kind = options.devices.substr(0, options.devices.find(':'));
   out.devices = devices_each(*parse_devices(options.devices));
   out.stop = interrupt_flag();
   out.output = write_together;

@@ -17,7 +17,7 @@ namespace unisono::host {
 
 bool shows_colours(int file) {
   const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(file) != 0 && (!no_colour || !*no_colour);
+  return isatty(file) != 0 && !is_passed_on() && (!no_colour || !*no_colour);
 }
 
 void write_output(std::string_view text) {

@@ -16,7 +16,7 @@ import time
 import sanitizers
 
 UNISONO = os.path.abspath(sys.argv[1])
-SECONDS = 60 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 PROBLEMS = []
 QUICK = ["--seconds", "0.01"]
 

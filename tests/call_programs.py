@@ -372,7 +372,7 @@ def main():
             file.write(text)
             file.flush()
             ran = [subprocess.run([options.unisono, "run", *more, file.name], capture_output=True,
-                                  text=True, timeout=60 * sanitizers.slow()) for more in ([], ["--reference"])]
+                                  text=True, timeout=sanitizers.limit()) for more in ([], ["--reference"])]
         problem = ""
         # Ints that are known when a program is checked are computed then, on either side of an `if` whose condition is not:
         # Python may never come there.

@@ -22,7 +22,7 @@ import sanitizers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNISONO = os.path.abspath(sys.argv[1])
-SECONDS = 60 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 NOBODY = 65534
 PROBLEMS = []
 PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse", "captures", "narrow"]
@@ -482,7 +482,7 @@ def limits(folder):
         expect(f"{command}", ran, status, "", "")
 
 
-def interrupts():
+def interrupts(folder):
     endless = {
         "a loop of the host": "while true { }",
         "compiled code": "def f(x) {\n  var y = x\n  while y > 0.0 { y = y * 0.5 + 1.0 }\n  y\n}\nprint(jit(f)(3.0))",
@@ -492,16 +492,19 @@ def interrupts():
     }
     for name, program in endless.items():
         for options in ([], ["--reference"]):
-            child = subprocess.Popen([UNISONO, "-", "--devices", "cpu:4", *options], stdin=subprocess.PIPE,
+            begun = folder / "begun.npy"
+            begun.unlink(missing_ok=True)
+            child = subprocess.Popen([UNISONO, "-", "--devices", "cpu:4", *options], cwd=folder, stdin=subprocess.PIPE,
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            child.stdin.write(f'print("before")\n{program}\n'.encode())
+            child.stdin.write(f'print("before")\nsave("begun.npy", [1.0])\n{program}\n'.encode())
             child.stdin.close()
-            time.sleep(0.5 * sanitizers.slow())
+            sanitizers.comes(begun.exists, child)
+            time.sleep(0.2)  # in the midst of it, most of the times
             if child.poll() is not None:
                 PROBLEMS.append(f"{name} {options}: ended by itself\n{child.stderr.read().decode()}")
             child.send_signal(signal.SIGINT)
             try:
-                child.wait(10 * sanitizers.slow())
+                child.wait(SECONDS)
             except subprocess.TimeoutExpired:
                 child.kill()
             out, err = child.stdout.read(), child.stderr.read()
@@ -739,9 +742,9 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         folder.chmod(0o755)
-        for part in (usage_errors, programs, compiled_once, checks, formats, limits, inspections):
+        for part in (usage_errors, programs, compiled_once, checks, formats, limits, inspections, interrupts):
             part(folder)
-    for part in (helps, manual_page, completions, profiles, outputs, interrupts, memory, large):
+    for part in (helps, manual_page, completions, profiles, outputs, memory, large):
         part()
     print("\n\n".join(PROBLEMS) or "the command line does what its page says")
     return 1 if PROBLEMS else 0

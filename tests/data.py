@@ -27,7 +27,7 @@ import sanitizers
 UNISONO = os.path.abspath(sys.argv[1])
 ROUNDS = int(sys.argv[sys.argv.index("--rounds") + 1]) if "--rounds" in sys.argv else 300
 FILES = pathlib.Path(__file__).resolve().parent / "data"
-SECONDS = 60 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 PROBLEMS = []
 
 
@@ -221,7 +221,10 @@ def large_file(folder):
     program = """
 var total = 0.0
 for epoch in range(100) {
-  for x in batches("large.npy", 256, key=fold_in(key(1), epoch)) { total += sum(x) }
+  for x in batches("large.npy", 256, key=fold_in(key(1), epoch)) {
+    if total == 0.0 { save("begun.npy", [1.0]) }
+    total += sum(x) + 1.0
+  }
 }
 """
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -233,7 +236,7 @@ for epoch in range(100) {
                                stderr=subprocess.PIPE, text=True)
     process.stdin.write(program)
     process.stdin.close()
-    time.sleep(0.5)
+    sanitizers.comes((folder / "begun.npy").exists, process)
     os.truncate(path, 1 << 20)
     status = process.wait(SECONDS)
     error = process.stderr.read()

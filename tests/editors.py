@@ -116,7 +116,7 @@ def vim():
             [f"set runtimepath^={ROOT}/editors/vim\nfiletype plugin indent on\nsyntax on\nedit {program}\nlet out = []\n"]
             + [f"call add(out, synIDattr(synID({i}, {c}, 1), 'name'))\n" for i, c in enumerate(columns, 1)]
             + [f"call writefile(out, '{folder}/out')\nqall!\n"]))
-        subprocess.run([command, "-es", "-u", "NONE", "-N", "-S", str(script)], timeout=60, check=False, stdin=subprocess.DEVNULL)
+        subprocess.run([command, "-es", "-u", "NONE", "-N", "-S", str(script)], timeout=300, check=False, stdin=subprocess.DEVNULL)
         got = (pathlib.Path(folder) / "out").read_text().split("\n")
         problems += [f"vim: `{w}` has no colour" for w, g in zip(words, got) if not g]
     return problems

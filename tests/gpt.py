@@ -27,7 +27,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         def run(*words):
             done = subprocess.run([sys.argv[1], "run", *words], cwd=EXAMPLES.parent, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=60 * sanitizers.slow())
+                                  capture_output=True, text=True, timeout=sanitizers.limit())
             if done.returncode:
                 wrong.append(f"{words}: {done.stderr}")
             return done.stdout.splitlines()

@@ -38,7 +38,7 @@ def run(program, *options, **environment):
         file = pathlib.Path(folder) / "train.uni"
         file.write_text(program)
         return subprocess.run([UNISONO, "run", "--devices", "sim:2", *options, file], capture_output=True, text=True,
-                              timeout=60 * sanitizers.slow(), env={**os.environ, **environment})
+                              timeout=sanitizers.limit(), env={**os.environ, **environment})
 
 
 def ranges(program, status, **environment):

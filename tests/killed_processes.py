@@ -2,7 +2,7 @@
 """Processes of one program that are killed, stand still or lag: the others end with one error that names them, or the program
 ends as if nobody had been disturbed. Most of the time they wait, so this is a test beside processes.py, whose command line it has.
 
-usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [torn] [resumed] [gpu_kills]
+usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [lags] [torn] [resumed] [gpu_kills]
 """
 import os
 import pathlib
@@ -13,7 +13,24 @@ import sys
 import time
 
 import sanitizers
-from processes import GPUS_MEANWHILE, LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts, several, sliced
+from processes import BEGUN, GPUS_MEANWHILE, LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, has_mpi, launcher, run, run_parts, several, sliced
+
+
+def told(err, which):
+    """Of what an error says: whether it is the only one, and names this process once; and whether it only says that one is late."""
+    named = re.findall(r"process (\d+) (is gone|did not come|has not come)", err)
+    one = len(named) == 1 and len(re.findall(r"(?m)^error", err)) == 1
+    return one and int(named[0][0]) == which, one and named[0][1] != "is gone"
+
+
+def patiently(seconds, attempt):
+    """Calls attempt(seconds), which gives (good, lateness, seen), and once more with five times the patience if what is wrong may be that
+    the machine is busy, and others than the one that stands still were late, too. Gives (good, seen)."""
+    for patience in (seconds, 5 * seconds):
+        good, lateness, seen = attempt(round(patience * sanitizers.slow()))
+        if good or not lateness:
+            break
+    return good, seen
 
 
 def kills(folder):
@@ -23,24 +40,69 @@ def kills(folder):
     for program, text in zip(programs, (STEPS, MEANWHILE)):
         program.write_text(text)
     wholes = [run([UNISONO, "run", "--devices", "cpu:4", program]) for program in programs]
-    patience = round(4 * sanitizers.slow())  # less is what a busy machine takes to compile, too
 
     def kill(turn, processes, which, message, how):
-        command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), programs[turn % 2]]
-        begin = time.time()
-        status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}" + "; eager" * (turn % 2)})
-        seconds = time.time() - begin
-        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        one = len(re.findall(r"(?m)^error", err)) == 1
-        check(f"{how} {which} of {processes} at {message}, {programs[turn % 2].name}",
-              (status, out, err) == wholes[turn % 2] or (status == 1 and out == "" and named and one and seconds < 10 * patience),
-              status, out, err, seconds)
+        def attempt(patience):
+            command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), programs[turn % 2]]
+            begin = time.time()
+            status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}" + "; eager" * (turn % 2)})
+            seconds = time.time() - begin
+            named, late = told(err, which)
+            soon = seconds < 10 * patience
+            good = (status, out, err) == wholes[turn % 2] or (status == 1 and out == "" and named and soon)
+            return good, late or not soon, (status, out, err, seconds)
+
+        good, seen = patiently(4, attempt)  # less is what a busy machine takes to compile, too
+        check(f"{how} {which} of {processes} at {message}, {programs[turn % 2].name}", good, *seen)
 
     turns = []
     for turn in range(200 if OPTIONS.full else 12):
         processes = RANDOM.choice((2, 4))
         turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 500), RANDOM.choice(("die", "die", "die", "hang"))))
     several(kill, sliced(turns))
+
+
+LASTS = """
+@pmap(over=dev)
+def last(x) {
+  print("member", axis_index(dev))
+  psum(x, dev)
+}
+print(sum(last(w)))
+"""
+
+
+def lags(folder):
+    """A process that is stopped for seconds and goes on, also when the others are at the end: nobody sees anything of it."""
+    program = folder / "lasts.uni"
+    program.write_text(STEPS + LASTS)
+    begin = time.time()
+    whole = run([UNISONO, "run", "--devices", "cpu:3", program])
+    takes = 1 + time.time() - begin
+
+    def lag(turn, mpi, moment, seconds, which):
+        process = subprocess.Popen([*launcher(3, mpi), "--devices", "cpu:1", program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(moment * takes)
+        try:
+            known = [process.pid]  # and the children of each, as mpirun has one between
+            for pid in known:
+                known += [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+            os.kill(known[-1 - which], signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(known[-1 - which], signal.SIGCONT)
+        except (IndexError, OSError):
+            pass  # it has ended
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        check(f"lag {turn} of {which}, {seconds} s, mpi={mpi}", (process.returncode, out, err) == whole, whole, process.returncode, out, err)
+
+    turns = [(turn, turn % 3 == 2 and has_mpi(), RANDOM.random(), RANDOM.choice((1.5, 2.5)), RANDOM.randrange(3))
+             for turn in range(60 if OPTIONS.full else 6)]
+    several(lag, sliced(turns))
 
 
 LARGE = """
@@ -62,47 +124,54 @@ def torn(folder):
     whole = run([UNISONO, "run", "--devices", "cpu:2", program])
     # Else mpirun kills all others at once; it may do so even then.
     mpi = ["mpirun", "-disable-auto-cleanup", "-n", "2", UNISONO, "run"]
-    told = []
+    located_by_mpi = []
 
     def tear(message, which, command):
-        status, out, err = run([*command, "--devices", "cpu:1", "--watchdog", str(round(4 * sanitizers.slow())), program],
-                               {"UNISONO_FAULTS": f"tear {which} {message}"})
-        named = len(re.findall(rf"process {which} (is gone|did not come)", err)) == 1 and len(re.findall(r"(?m)^error", err)) == 1
-        located = (status == 1 and out == "" or status and command is mpi) and named and f"{program}:" in err
-        if located and command is mpi:
-            told.append(message)
-        # Killed by it, or told by the other process after it had stopped to pass on what that says.
-        # 255 is mpirun's own, when it lost touch with those that it had begun.
-        by_launcher = command is mpi and status in (1, 9, 255) and "error" not in err
-        check(f"torn: {which} at {message}, {command[0]}", (status, out, err) == whole or located or by_launcher, status, out, err)
+        def attempt(patience):
+            status, out, err = run([*command, "--devices", "cpu:1", "--watchdog", str(patience), program],
+                                   {"UNISONO_FAULTS": f"tear {which} {message}"})
+            named, late = told(err, which)
+            located = (status == 1 and out == "" or status and command is mpi) and named and f"{program}:" in err
+            if located and command is mpi:
+                located_by_mpi.append(message)
+            # Killed by it, or told by the other process after it had stopped to pass on what that says.
+            # 255 is mpirun's own, when it lost touch with those that it had begun.
+            by_launcher = command is mpi and status in (1, 9, 255) and "error" not in err
+            return (status, out, err) == whole or located or by_launcher, late, (status, out, err)
+
+        good, seen = patiently(4, attempt)
+        check(f"torn: {which} at {message}, {command[0]}", good, *seen)
 
     ways = [launcher(2, False)] + ([mpi] if has_mpi() else [])
     several(tear, [(message, which, way) for way in ways for which in (0, 1)
                    for message in (range(2, 16) if OPTIONS.full else (4, 5, 6))])
-    check("torn while it is read", told or not has_mpi(), told)
+    check("torn while it is read", located_by_mpi or not has_mpi())
 
 
 def gpu_kills(folder):
     """GPU processes that die or stand still, at a message or at any moment."""
     steps = folder / "gpu_steps.uni"
     steps.write_text(STEPS.replace("range(200)", "range(20)"))
-    patience = round(5 * sanitizers.slow())
     meanwhile = folder / "gpu_meanwhile.uni"
     meanwhile.write_text(GPUS_MEANWHILE.replace("70000", "20000"))
     wholes = {program: run([UNISONO, "run", "--devices", "sim:4", program]) for program in (steps, meanwhile)}
 
     def kill(turn, processes, which, message, how):
         environment = gpu_environment(turn % 2 == 1, 2, turn)
-        begin = time.time()
         program = meanwhile if turn % 4 < 2 else steps
-        command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), program]
-        status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}; eager"})
-        seconds = time.time() - begin
-        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        one = len(re.findall(r"(?m)^error", err)) == 1
-        check(f"gpus: {how} {which} of {processes} at {message} {environment}",
-              (status, out, err) == wholes[program] or (status == 1 and out == "" and named and one and seconds < 10 * patience),
-              status, out, err, seconds)
+
+        def attempt(patience):
+            begin = time.time()
+            command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), program]
+            status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}; eager"})
+            seconds = time.time() - begin
+            named, late = told(err, which)
+            soon = seconds < 10 * patience
+            good = (status, out, err) == wholes[program] or (status == 1 and out == "" and named and soon)
+            return good, late or not soon, (status, out, err, seconds)
+
+        good, seen = patiently(5, attempt)
+        check(f"gpus: {how} {which} of {processes} at {message} {environment}", good, *seen)
 
     turns = []
     for turn in range(60 if OPTIONS.full else 8):
@@ -110,32 +179,37 @@ def gpu_kills(folder):
         turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 60), RANDOM.choice(("die", "die", "hang"))))
     several(kill, sliced(turns))
     # At any moment, also in the midst of what NCCL does.
-    endless = folder / "gpu_endless.uni"
-    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
 
     def strike(turn, seconds, which, how):
         environment = gpu_environment(turn % 2 == 1, 2, turn)
-        command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
-        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   start_new_session=True, text=True)
-        time.sleep(seconds * sanitizers.slow())
-        if turn:
-            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            os.kill(int(children[which]), how)
-        else:
-            os.killpg(process.pid, how)
-        try:
-            out, err = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-        if turn:
-            good = process.returncode == 1 and len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        else:
-            good = process.returncode == 130 and err.count("U0505") == 1
-        check(f"gpus: {how.name} {environment}", good and len(re.findall(r"(?m)^error", err)) == 1, process.returncode, out, err)
+        endless, begun = folder / f"gpu_endless{turn}.uni", folder / f"begun{turn}.npy"
+        endless.write_text(BEGUN.format(begun) + STEPS.replace("range(200)", "range(100000000)"))
 
-    several(strike, sliced([(turn, 2 + RANDOM.random(), RANDOM.randrange(2),
+        def attempt(patience):
+            begun.unlink(missing_ok=True)
+            command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
+            process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       start_new_session=True, text=True)
+            sanitizers.comes(begun.exists, process)
+            time.sleep(seconds * sanitizers.slow())
+            if turn and process.poll() is None:
+                children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                os.kill(int(children[which]), how)
+            elif process.poll() is None:
+                os.killpg(process.pid, how)
+            try:
+                out, err = process.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+            named, late = told(err, which)
+            stopped = process.returncode == 130 and err.count("U0505") == 1 and len(re.findall(r"(?m)^error", err)) == 1
+            return process.returncode == 1 and named if turn else stopped, late, (process.returncode, out, err)
+
+        good, seen = patiently(5, attempt)
+        check(f"gpus: {how.name} {environment}", good, *seen)
+
+    several(strike, sliced([(turn, RANDOM.random(), RANDOM.randrange(2),
                              RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT)
                             for turn in range(24 if OPTIONS.full else 4)]))
 
@@ -176,4 +250,4 @@ def resumed(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts({"kills": kills, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))
+    sys.exit(run_parts({"kills": kills, "lags": lags, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))

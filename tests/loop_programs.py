@@ -267,7 +267,7 @@ def main():
             file.flush()
             for more in ([], ["--reference"]):
                 ran = subprocess.run([options.unisono, "run", *more, file.name], capture_output=True, text=True,
-                                     timeout=60 * sanitizers.slow())
+                                     timeout=sanitizers.limit())
                 if ran.returncode != 0 or ran.stdout.splitlines() != wanted:
                     failed = True
                     got = ran.stdout.splitlines()

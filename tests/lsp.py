@@ -19,7 +19,7 @@ import sanitizers
 
 UNISONO = pathlib.Path(sys.argv[1]).resolve()
 SLOW = sanitizers.slow()
-PATIENCE = 30 * SLOW  # seconds for any answer
+PATIENCE = sanitizers.limit()  # seconds for any answer
 PROBLEMS = []
 CHECKS = 0
 

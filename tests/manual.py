@@ -19,7 +19,7 @@ import sanitizers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNISONO = os.path.abspath(sys.argv[1])
-SECONDS = 120 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 PROBLEMS = []
 
 LIBRARY = """## Shapes and their areas; see [the guide](guide.md#second-part).

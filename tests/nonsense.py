@@ -17,7 +17,8 @@ import time
 import sanitizers
 
 MEMORY = (1 << 30) * (1 if sanitizers.slow() == 1 else 4)
-SECONDS = 60 * sanitizers.slow()
+SECONDS = sanitizers.limit()
+PROCESSOR_SECONDS = 15 * sanitizers.slow()  # of which the longest takes four
 
 
 def npy(header, data, version=1):
@@ -158,6 +159,8 @@ def run(unisono, folder, name, text):
         return f"status {child.returncode}, expected 1\n{message[:500]}"
     if usage.ru_maxrss * 1024 > MEMORY:
         return f"{usage.ru_maxrss >> 10} MiB of memory"
+    if usage.ru_utime + usage.ru_stime > PROCESSOR_SECONDS:
+        return f"{usage.ru_utime + usage.ru_stime:.1f} s of a processor"
     if not re.search(r"^error\[U\d{4}\]: .+\n +--> [^\n]+:\d+:\d+$", message, re.M):
         return f"no located error\n{message[:500]}"
     if (folder / "pwned").exists():

@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNISONO = pathlib.Path(sys.argv[1]).resolve()
 REWRITE = "--rewrite" in sys.argv
 NAMES = [a for a in sys.argv[2:] if not a.startswith("--")]
-SECONDS = int(60 * sanitizers.slow())
+SECONDS = int(sanitizers.limit())
 PROBLEMS = []
 
 

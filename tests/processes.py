@@ -52,11 +52,11 @@ NCCL_LIBRARY = pathlib.Path(UNISONO).parent / "libsimnccl.so"
 RANDOM = random.Random(OPTIONS.seed)
 SLICE, SLICES = (int(part) for part in OPTIONS.slice.split("/"))
 OF_PROGRAMS = ("goldens", "gpu_goldens", "sixteen", "random")
-PARTS = ("usage", "sums", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "kills", "torn", "resumed", "gpu_kills",
+PARTS = ("usage", "sums", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "kills", "lags", "torn", "resumed", "gpu_kills",
          "resharded", "moved", "gpus_meanwhile", "gpus_resharded")
 WANTED = [name for name in OPTIONS.names if name in PARTS]
 NAMES = [name for name in OPTIONS.names if name not in PARTS]
-LIMIT = 120 * sanitizers.slow()
+LIMIT = sanitizers.limit()
 PROBLEMS = []
 COUNT = 0
 # What cannot be the same, and why.
@@ -250,6 +250,8 @@ var w = ones(f32[device_count(), 5000])
 for i in range(200) { w = step(w) * 0.5 }
 print(sum(w))
 """
+# All have come so far when this file is there.
+BEGUN = 'save("{}", [1.0])\n'
 # Two sums are under way while something else is computed.
 MEANWHILE = """
 axis dev = devices()
@@ -329,10 +331,12 @@ def failures(folder):
     several(unread, [([UNISONO, "run"],), (launcher(2, False),), (launcher(3, False),)])
     # Ctrl-C for all, as a terminal sends it.
     endless = folder / "endless.uni"
-    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
+    begun = folder / "begun.npy"
+    endless.write_text(BEGUN.format(begun) + STEPS.replace("range(200)", "range(100000000)"))
     process = subprocess.Popen(launcher(3, False) + [endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                start_new_session=True, text=True)
-    time.sleep(3 * sanitizers.slow())
+    sanitizers.comes(begun.exists, process)
+    time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
     try:
         out, err = process.communicate(timeout=LIMIT)
@@ -462,6 +466,13 @@ def usage(folder):
     if has_mpi():
         got = run(["mpirun", "-n", "1", UNISONO, "run", program, ":", "-n", "1", UNISONO, "run", other])
         check("two programs", got[0] == 1 and got[2].count("do different things at the program's text") == 1, got)
+        for words, differ in ((("cpu:1", "cpu:3"), "process 0 has 1 devices, and process 1 has 3"),
+                              (("cpu:1", "sim:1"), "process 0 has cpu devices, and process 1 has sim devices"),
+                              (("cuda", "cpu:1"), "process 0 has cuda devices, and process 1 has cpu devices")):
+            one = ["-n", "1", UNISONO, "run", program, "--devices"]
+            got = run(["mpirun", *one, words[0], ":", *one, words[1]])
+            check(f"devices that differ {words}", got[0] == 1 and len(re.findall(r"(?m)^error", got[2])) == 1
+                  and f"{differ}: `--devices` must be the same in all processes" in got[2], got)
         for environment in ({"PMI_RANK": "0", "PMI_SIZE": "2"}, {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
                             {"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "2"}):
             got = run([UNISONO, "run", program], environment)
@@ -476,6 +487,13 @@ def usage(folder):
             check(f"{command} under mpirun", got[0] == 2 and got[1] == "" and got[2].count("run in one process") == 1, *got)
         got = run(["mpirun", "-n", "4", UNISONO, "run", program])
         check("mpirun", got == (0, "4 4\n", ""), got)
+        # Open MPI's processes write to a terminal of its own.
+        program.write_text("visualize(pmap(fn(v) => v)(arange(4)))\n")
+        terminal = ROOT / "tests/tools/on_terminal.py"
+        for command, colours in (([], True), (["mpirun", "-n", "2"], False)):
+            got = run([*command, terminal, UNISONO, "run", "--devices", "cpu:2", program], {"TERM": "xterm", "NO_COLOR": ""})
+            check(f"colours {command}", got[0] == 0 and ("\x1b[" in got[1]) == colours and "cpu:1" in got[1], got)
+        program.write_text("print(process_count(), device_count())\n")
         got = run(["mpirun", "-n", "2", UNISONO, "devices", "--devices", "cpu:2"])
         shown = re.sub(r"on \S+\n", "on HOST\n", got[1])
         check("devices", got[0] == 0 and shown.startswith("".join(f"cpu:{d}  process {d // 2} on HOST\n" for d in range(4)))

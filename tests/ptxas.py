@@ -42,7 +42,7 @@ def modules(unisono, program, target):
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([unisono, "inspect", "--run", "--emit=ptx", f"--target={target}", "--devices", devices,
                                "--out", folder, program.name],
-                              cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300 * sanitizers.slow())
+                              cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=sanitizers.limit())
         if done.returncode not in (0, 1) or "kernel for a GPU" in done.stderr:  # other errors are the program's
             raise RuntimeError(f"{program}: {done.stderr[-2000:]}")
         return [file.read_text() for file in sorted(pathlib.Path(folder).glob("*.ptx"))]

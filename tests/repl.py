@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNISONO = os.path.abspath(sys.argv[1])
 REWRITE = "--rewrite" in sys.argv
 NAMES = [a for a in sys.argv[2:] if not a.startswith("--")]
-SECONDS = 20 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 PROBLEMS = []
 
 KEYS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",

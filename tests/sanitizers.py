@@ -2,6 +2,7 @@
 which it runs. tests/run sets both for the tests that it starts."""
 import os
 import pathlib
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -12,6 +13,21 @@ FOLDERS = {"build-sanitize": 8, "build-threads": 20}
 def slow():
     """Time limits are so many times longer."""
     return float(os.environ.get("UNISONO_SLOW", "1"))
+
+
+def limit():
+    """Seconds by the clock after which a process hangs that has not ended, or said what it should: many times what a quiet machine
+    takes, as one with much other work takes that."""
+    return 300 * slow()
+
+
+def comes(condition, process):
+    """Whether `condition()` is true at last, while the process goes on: what a test does to it next finds it there, also on a machine
+    that is busy."""
+    end = time.monotonic() + limit()
+    while not condition() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
 
 
 def prepare(folder):

@@ -431,7 +431,7 @@ def estimate(kernel, code, unit, registers, shared, spills, blocks):
 # ---- rows ---------------------------------------------------------------------
 
 def run(*command):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr + done.stdout)[-1000:]}")
     return done.stdout + done.stderr

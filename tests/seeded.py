@@ -11,7 +11,7 @@ import sanitizers
 def run(unisono, program, options, environment=None):
     """(status, output, errors) of a program."""
     done = subprocess.run([unisono, "run", program.name, *options], cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=300 * sanitizers.slow(), env={**os.environ, **(environment or {})})
+                          text=True, timeout=sanitizers.limit(), env={**os.environ, **(environment or {})})
     return done.returncode, done.stdout, done.stderr
 
 

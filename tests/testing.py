@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 import sanitizers
 
 UNISONO = os.path.abspath(sys.argv[1])
-SECONDS = 60 * sanitizers.slow()
+SECONDS = sanitizers.limit()
 PROBLEMS = []
 
 LIBRARY = """\

@@ -71,7 +71,7 @@ def traced(unisono, program, devices):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "out.json"
         done = subprocess.run([unisono, "run", "-", "--devices", devices, "--stats", "--trace", str(path)],
-                              input=program, capture_output=True, text=True, timeout=60 * sanitizers.slow())
+                              input=program, capture_output=True, text=True, timeout=sanitizers.limit())
         assert done.returncode == 0, done.stderr
         trace = json.loads(path.read_text())
         viewable(trace)
@@ -148,7 +148,7 @@ print(total > 0, len(text), y[0])
 def lines_of(unisono, devices, *options):
     """What `--explain-speed` says without times: what each line did, by line, and the reasons."""
     done = subprocess.run([unisono, "run", "-", "--devices", devices, "--explain-speed", *options], input=SLOW, capture_output=True,
-                          text=True, timeout=60 * sanitizers.slow())
+                          text=True, timeout=sanitizers.limit())
     assert done.returncode == 0, done.stderr
     table, _, reasons = done.stderr.partition("why not faster:\n")
     head, *rows = table.splitlines()
@@ -178,7 +178,7 @@ print(f(0.01 * ones(f32[300, 300]), 0.02 * ones(f32[300, 300])) < 1e9)
 
 def stored(unisono):
     """Why kernels are not one, by the lines of what is stored between them."""
-    done = subprocess.run([unisono, "run", "-", "--explain-speed"], input=STORED, capture_output=True, text=True, timeout=60 * sanitizers.slow())
+    done = subprocess.run([unisono, "run", "-", "--explain-speed"], input=STORED, capture_output=True, text=True, timeout=sanitizers.limit())
     assert done.returncode == 0, done.stderr
     reasons = done.stderr.partition("why not faster:\n")[2]
     for reason in (r"<stdin>:3: 0.36 MB are stored here for line \d to read: a product of matrices is a kernel of its own",

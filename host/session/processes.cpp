@@ -18,8 +18,9 @@ namespace {
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, value);
   if (problem != std::errc() || stop != end || value < 0) return std::nullopt;
   return value;
 }
@@ -125,6 +126,8 @@ bool is_launched() {
   const auto start = launched();
   return (start && start->processes > 1) || by_mpi();
 }
+
+bool is_passed_on() { return !launched() && by_mpi(); }
 
 int tasks_apart() {
   const auto process = number_in("SLURM_PROCID"),

@@ -14,6 +14,9 @@ namespace unisono::host {
 int launched_process();
 /// Whether a launcher has started more than one.
 bool is_launched();
+/// Whether a launcher of MPI has started more than one, and passes on what they
+/// print, to what may be no terminal: Open MPI gives them one of its own.
+bool is_passed_on();
 /// In the first of several processes that srun has started without any MPI, so
 /// that none knows of the others: how many there are. Else 0.
 int tasks_apart();

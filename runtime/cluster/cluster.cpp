@@ -30,6 +30,7 @@ constexpr int64_t most_note_bytes = int64_t{1} << 30;
 struct Hello {
   std::array<char, 64> version{};
   std::array<char, 64> host{};
+  std::array<char, 8> kind{};  // of devices
   int64_t devices = 0;
 };
 
@@ -75,6 +76,7 @@ Status Cluster::meet() {
   Hello own;
   set_text(own.version, UNISONO_VERSION);
   set_text(own.host, host_name());
+  set_text(own.kind, options_.kind);
   own.devices = options_.devices;
   std::vector<Hello> all(peers_.size());
   all[process()] = own;
@@ -86,6 +88,13 @@ Status Cluster::meet() {
                    .message = fmt::format(
                        "{} runs Unisono {}, and {} Unisono {}", label(0),
                        all[0].version.data(), label(p), all[p].version.data())};
+    if (all[p].kind != all[0].kind)
+      return Error{
+          .kind = Error::Kind::check_failed,
+          .message = fmt::format(
+              "{} has {} devices, and {} has {} devices: `--devices` "
+              "must be the same in all processes",
+              label(0), all[0].kind.data(), label(p), all[p].kind.data())};
     if (all[p].devices != all[0].devices)
       return Error{.kind = Error::Kind::check_failed,
                    .message = fmt::format(
@@ -400,8 +409,9 @@ bool Cluster::pump() {
           return false;
         }
       }
+      // Who waits for others alone has told of its own end.
       const milliseconds limit =
-          ending_ && !begun ? end_patience : options_.limit;
+          ending_ && !begun && busy_.empty() ? end_patience : options_.limit;
       if (limit.count() > 0 && now - *since > limit) {
         give_up();
         return true;
@@ -422,7 +432,7 @@ void Cluster::give_up() {
     if (out.done) continue;
     peers_[out.to].late = true;
     peers_[out.to].torn = out.begun();
-    out.done = true;
+    out.done = out.late = true;
   }
 }
 
@@ -475,6 +485,8 @@ Status Cluster::outcome() {
       case Result::late: consider(1, late_error(in.from)); break;
     }
   }
+  for (const Outgoing& out : outgoing_)
+    if (out.late) consider(1, late_error(out.to));
   if (!found) return Unit{};
   follows_ = rank == 4;
   if (!follows_) note_failure(rank == 1 ? waits_ : 0);

@@ -57,7 +57,8 @@ struct Message {
 struct ClusterOptions {
   /// How long nothing may come from a process that is waited for; 0: for ever.
   std::chrono::milliseconds limit{60'000};
-  /// Of this process; it must be the same number in all.
+  /// Of this process; kind and number must be the same in all.
+  std::string kind = "cpu";
   int devices = 1;  // 0: not known yet
   /// Set: who waits stops, soon.
   const std::atomic<bool>* stop = nullptr;
@@ -73,7 +74,7 @@ struct ClusterOptions {
 class Cluster {
  public:
   /// Returns when all processes have done so: they know each other then, and
-  /// are of one version, and have as many devices.
+  /// are of one version, and have as many devices, of one kind.
   static Result<std::shared_ptr<Cluster>> open(
       std::unique_ptr<Transport> transport, ClusterOptions options);
   /// Closes the transport: after `finish`, and after what it says was told, as

@@ -27,6 +27,7 @@ struct Cluster::Outgoing {
   std::optional<std::chrono::steady_clock::time_point> begins = {};
   bool tears = false;  // this process is killed in its midst
   bool done = false;
+  bool late = false;  // given up, as it could not be sent in time
 
   bool begun() const { return piece > 0 || sent > 0; }
 };

@@ -35,7 +35,7 @@ import sanitizers
 SLOW = sanitizers.slow()
 PROCESSOR = 1.5 * SLOW  # seconds of processor time until Ctrl-C
 GRACE = 2.0 * SLOW  # from then on: what millions of members hold is given back
-WALL = 100 * SLOW  # seconds without an end, whatever the processor does
+WALL = sanitizers.limit()  # seconds without an end, whatever the processor does
 OUTPUT = 4 << 20  # bytes that are compared
 ADDRESSES = 6 << 30  # bytes of addresses that a process gets; sanitizers take all that there are
 SHRINK, SHRINK_SECONDS = 250, 60  # tries to make a mutant smaller, and how long they take at most

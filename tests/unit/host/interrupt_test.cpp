@@ -20,10 +20,10 @@ using namespace unisono::host;
 
 namespace {
 
-/// Whether `condition` came true within ten seconds.
+/// Whether `condition` came true at last.
 template <class Condition>
 bool comes(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

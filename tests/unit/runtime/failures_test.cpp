@@ -127,7 +127,7 @@ TEST_CASE("a device that never arrives is named by the watchdog") {
     const Program program = summing(4, 5);
     for (int i = 0; i < 5; ++i) {
       auto outputs = run(runtime, b.program, runtime.devices(), Blocks{},
-                         {.watchdog = milliseconds(40)});
+                         {.watchdog = milliseconds(120)});
       REQUIRE(!outputs);
       CHECK(outputs.error().kind == Error::Kind::stalled);
       CHECK(outputs.error().source == 9);
