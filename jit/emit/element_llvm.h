@@ -3,6 +3,7 @@
 // jit/ir/ops.def instantiated for the algebra of scalar_llvm.h. The same bits
 // as element.h, on scalars and on fixed vectors of any width.
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 
@@ -47,6 +48,12 @@ struct EmitContext {
   /// Whether the target is a GPU: the smaller, the larger and the sign are
   /// taken by its own instructions, and scalars alone are emitted.
   bool grid = false;
+  /// How many f32 one instruction of the target takes, each from any of eight:
+  /// 8 with AVX2, 16 with AVX-512, 4 on AArch64; 0: there is none.
+  unsigned row_lanes = 0;
+  /// Where a GPU's block has a table of the module in its shared memory; null
+  /// if it has not.
+  llvm::function_ref<llvm::Value*(llvm::GlobalVariable* table)> in_shared = {};
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
 };

@@ -7,6 +7,7 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,6 +29,7 @@ GridEmitter::GridEmitter(GridFrame& grid, const Nest& nest,
     : NestEmitter(grid.frame, nest, schedule.plan),
       grid_(grid),
       schedule_(schedule),
+      in_shared_([this](auto* table) { return in_shared(table); }),
       first_check_(grid.checks.size()),
       rows_(nest.exprs.size()) {}
 
@@ -36,12 +38,57 @@ EmitContext GridEmitter::context(unsigned lanes) {
   context.grid = context.native_half = context.native_sixteen = true;
   context.in_process = false;
   context.inline_rare = true;
+  context.in_shared = in_shared_;
   return context;
+}
+
+/// There is room for one table.
+Value* GridEmitter::in_shared(llvm::GlobalVariable* table) {
+  if (!grid_.table) {
+    llvm::Type* type = table->getValueType();
+    grid_.table = table;
+    grid_.shared_table = new llvm::GlobalVariable(
+        frame_.module, type, false, llvm::GlobalValue::InternalLinkage,
+        llvm::UndefValue::get(type), frame_.function->getName() + "_table",
+        nullptr, llvm::GlobalValue::NotThreadLocal, shared_space);
+    grid_.shared_table->setAlignment(llvm::Align(128));
+  }
+  if (table != grid_.table) return nullptr;
+  uses_table_ = true;
+  return grid_.shared_table;
+}
+
+/// Has the block's threads copy the table, before an instruction at the start
+/// of a nest, where all of them come.
+void GridEmitter::fill_table(llvm::Instruction* first) {
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(first);
+  constexpr unsigned piece = 16;  // bytes
+  Value* copies = b_.CreateICmpULT(grid_.thread, i32(grid_table_bytes / piece));
+  llvm::Instruction* copy =
+      llvm::SplitBlockAndInsertIfThen(copies, first, /*Unreachable=*/false);
+  b_.SetInsertPoint(copy);
+  llvm::Type* type =
+      llvm::FixedVectorType::get(b_.getInt32Ty(), piece / sizeof(int32_t));
+  Value* thread = wide(grid_.thread);
+  b_.CreateAlignedStore(
+      b_.CreateAlignedLoad(type, b_.CreateGEP(type, grid_.table, thread),
+                           llvm::Align(piece)),
+      b_.CreateGEP(type, grid_.shared_table, thread), llvm::Align(piece));
+  b_.SetInsertPoint(first);
+  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
 }
 
 void GridEmitter::locate(const Expr& expr) { grid_.lines->at(b_, expr.source); }
 
 void GridEmitter::emit_block(Value* block) {
+  start_ = b_.GetInsertBlock();
+  emit_units(block);
+  if (uses_table_)
+    fill_table(loaded_ ? loaded_->getNextNode() : &*start_->begin());
+}
+
+void GridEmitter::emit_units(Value* block) {
   auto unit_of = [&](int64_t units, Value* own) {
     return b_.CreateAdd(b_.CreateMul(block, index_constant(units)), wide(own));
   };

@@ -154,6 +154,8 @@ void GridEmitter::map_box(Point& point, Value* row, Value* first,
   at.index[axis] = first;
   if (row) at.index[plan_.rows_axis] = row;
   std::vector<Neighbours> neighbours = load_neighbours(at);
+  if (!loaded_ && !neighbours.empty() && b_.GetInsertBlock() == start_)
+    loaded_ = &start_->back();
   for (int64_t r = 0; r < plan_.rows; ++r) {
     at.index[axis] = first;
     if (row) at.index[plan_.rows_axis] = b_.CreateAdd(row, index_constant(r));

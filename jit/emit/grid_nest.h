@@ -49,6 +49,8 @@ struct GridFrame {
   /// Shared memory, the same for all nests, of which a block does only one.
   llvm::GlobalVariable* shared = nullptr;
   int64_t shared_bytes = 0;
+  llvm::GlobalVariable* shared_table = nullptr;  // a copy of `table`
+  llvm::GlobalVariable* table = nullptr;
   std::vector<GridCheck> checks = {};
   int element_bits = 0;
   GridLines* lines = nullptr;
@@ -62,6 +64,8 @@ class GridEmitter final : public NestEmitter {
 
  private:
   EmitContext context(unsigned lanes) override;
+  llvm::Value* in_shared(llvm::GlobalVariable* table);
+  void fill_table(llvm::Instruction* first);
   void locate(const Expr& expr) override;
   void poll() override {}  // a launch ends by itself
   void emit_map(Point& point, llvm::Value* block) override;
@@ -78,6 +82,7 @@ class GridEmitter final : public NestEmitter {
 
   llvm::Value* error_key(size_t number, const Check& check, Point& point);
 
+  void emit_units(llvm::Value* block);
   void emit_turns(llvm::Value* block);
 
   // ---- maps (grid.cpp, grid_map.cpp)
@@ -316,6 +321,12 @@ class GridEmitter final : public NestEmitter {
 
   GridFrame& grid_;
   const GridSchedule schedule_;
+  const std::function<llvm::Value*(llvm::GlobalVariable*)> in_shared_;
+  bool uses_table_ = false;
+  llvm::BasicBlock* start_ = nullptr;  // of the nest
+  /// Behind what a thread loads first, which is under way while it waits for
+  /// the table; null: nothing is loaded in that block.
+  llvm::Instruction* loaded_ = nullptr;
   std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
   std::vector<Row> rows_;  // by expression

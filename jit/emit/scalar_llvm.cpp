@@ -1,7 +1,10 @@
 #include "jit/emit/scalar_llvm.h"
 
 #include <llvm/ADT/StringExtras.h>
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
@@ -61,6 +64,151 @@ llvm::Value* emit_lookup(EmitContext& context,
   llvm::Align align(element->getScalarSizeInBits() / 8);
   if (context.lanes == 0) return b.CreateAlignedLoad(element, place, align);
   return b.CreateMaskedGather(shaped(context, element), place, align);
+}
+
+namespace {
+
+constexpr unsigned table_rows = 8, table_columns = 8;
+
+llvm::Constant* table_element(EmitContext& context, const RowTable& table,
+                              unsigned row, unsigned column) {
+  return element_constant(context,
+                          table[row % table_rows][column % table_columns]);
+}
+
+/// A GPU's way: halves of rows side by side, so that lanes that take the same
+/// half, of whichever rows, meet each bank once. Where the table is in shared
+/// memory `place` is not looked at: shifted, its bits are 16 bytes for each row
+/// that follows, less than 0.
+std::array<llvm::Value*, table_columns> load_row(EmitContext& context,
+                                                 const RowTable& table,
+                                                 llvm::Value* bits) {
+  llvm::IRBuilderBase& b = context.builder;
+  constexpr unsigned half = table_columns / 2, half_bytes = 4 * half;
+  llvm::SmallVector<llvm::Constant*> elements;
+  for (unsigned column = 0; column < table_columns; column += half)
+    for (unsigned row = 0; row < table_rows; ++row)
+      for (unsigned k = 0; k < half; ++k)
+        elements.push_back(table_element(context, table, row, column + k));
+  llvm::GlobalVariable* global =
+      table_global(*b.GetInsertBlock()->getModule(), elements);
+  llvm::Value* start = context.in_shared ? context.in_shared(global) : nullptr;
+  llvm::Value* offset = nullptr;
+  if (start) {
+    offset = b.CreateShl(bits, 4);
+    start = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), start,
+                                         (table_rows - 1) * half_bytes);
+  } else {
+    start = global;
+    offset = b.CreateMul(b.CreateAnd(b.CreateAdd(bits, b.getInt32(7)), 7),
+                         b.getInt32(half_bytes));
+  }
+  start =
+      b.CreateGEP(b.getInt8Ty(), start, b.CreateSExt(offset, b.getInt64Ty()));
+  std::array<llvm::Value*, table_columns> row;
+  for (unsigned h = 0; h < table_columns / half; ++h) {
+    llvm::Value* loaded = b.CreateAlignedLoad(
+        llvm::FixedVectorType::get(b.getFloatTy(), half),
+        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), start,
+                                     h * table_rows * half_bytes),
+        llvm::Align(half_bytes));
+    for (unsigned k = 0; k < half; ++k)
+      row[h * half + k] = b.CreateExtractElement(loaded, uint64_t{k});
+  }
+  return row;
+}
+
+/// Of `column`, whose eight elements are repeated to as many as there are
+/// lanes, the elements that the low three bits of the lanes of `bits` name, by
+/// one instruction.
+llvm::Value* choose_from_eight(llvm::IRBuilderBase& b,
+                               llvm::ArrayRef<llvm::Constant*> column,
+                               llvm::Value* bits, unsigned lanes) {
+  llvm::Value* from = llvm::ConstantVector::get(column);
+  if (lanes == 16)
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
+                             {from, bits});
+  if (lanes == 8)
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {},
+                             {from, bits});
+  // AArch64 takes bytes, of which the numbers are counted out.
+  auto* bytes = llvm::FixedVectorType::get(b.getInt8Ty(), 16);
+  auto half = [&](size_t begin) {
+    return b.CreateBitCast(llvm::ConstantVector::get(column.slice(begin, 4)),
+                           bytes);
+  };
+  auto splat = [&](uint32_t number) {
+    return b.CreateVectorSplat(lanes, b.getInt32(number));
+  };
+  llvm::Value* first =
+      b.CreateMul(b.CreateAnd(bits, splat(7)), splat(0x04040404));
+  llvm::Value* all = b.CreateAdd(first, splat(0x03020100));
+  return b.CreateBitCast(
+      b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_tbl2, {bytes},
+                        {half(0), half(4), b.CreateBitCast(all, bytes)}),
+      bits->getType()->getWithNewType(b.getFloatTy()));
+}
+
+/// The same for vectors of any width, by parts of `context.row_lanes`.
+std::array<llvm::Value*, table_columns> choose_rows(EmitContext& context,
+                                                    const RowTable& table,
+                                                    llvm::Value* bits) {
+  llvm::IRBuilderBase& b = context.builder;
+  const unsigned lanes = context.lanes;
+  // AVX-512 has AVX2's instruction, too.
+  const unsigned part =
+      lanes <= 8 ? std::min(context.row_lanes, 8u) : context.row_lanes;
+  const unsigned whole = std::max(lanes, part);
+  llvm::SmallVector<int> all(whole);
+  std::iota(all.begin(), all.end(), 0);
+  for (int& lane : all)
+    if (lane >= static_cast<int>(lanes)) lane = -1;
+  if (whole > lanes) bits = b.CreateShuffleVector(bits, all);
+  std::iota(all.begin(), all.end(), 0);
+  std::array<llvm::Value*, table_columns> row;
+  for (unsigned column = 0; column < table_columns; ++column) {
+    llvm::SmallVector<llvm::Constant*> elements;
+    for (unsigned i = 0; i < std::max(part, table_rows); ++i)
+      elements.push_back(
+          table_element(context, table, i + table_rows - 1, column));
+    llvm::SmallVector<llvm::Value*> parts;
+    for (unsigned begin = 0; begin < whole; begin += part) {
+      llvm::Value* own =
+          b.CreateShuffleVector(bits, llvm::ArrayRef(all).slice(begin, part));
+      parts.push_back(choose_from_eight(b, elements, own, part));
+    }
+    llvm::Value* joined = llvm::concatenateVectors(b, parts);
+    if (whole > lanes)
+      joined =
+          b.CreateShuffleVector(joined, llvm::ArrayRef(all).take_front(lanes));
+    row[column] = joined;
+  }
+  return row;
+}
+
+}  // namespace
+
+std::array<llvm::Value*, 8> emit_lookup_row(EmitContext& context,
+                                            const RowTable& table,
+                                            llvm::Value* place) {
+  llvm::IRBuilderBase& b = context.builder;
+  llvm::Value* bits = b.CreateBitCast(place, shaped(context, b.getInt32Ty()));
+  if (context.grid) return load_row(context, table, bits);
+  if (context.lanes != 0 && context.row_lanes != 0)
+    return choose_rows(context, table, bits);
+  llvm::SmallVector<llvm::Constant*> elements;
+  for (unsigned i = 0; i < table_rows; ++i)
+    for (unsigned column = 0; column < table_columns; ++column)
+      elements.push_back(
+          table_element(context, table, i + table_rows - 1, column));
+  auto number = [&](uint32_t n) { return splat(context, b.getInt32(n)); };
+  llvm::Value* first = b.CreateMul(b.CreateAnd(bits, number(table_rows - 1)),
+                                   number(table_columns));
+  std::array<llvm::Value*, 8> row;
+  for (unsigned column = 0; column < table_columns; ++column)
+    row[column] =
+        emit_lookup(context, elements, b.CreateAdd(first, number(column)));
+  return row;
 }
 
 /// The AVX-512 forms of one operation: for floats and doubles in vectors of
@@ -157,11 +305,28 @@ llvm::Value* emit_native_clamp(EmitContext& context, llvm::Value* x,
       b.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, low), high);
 }
 
-llvm::Value* emit_native_least(EmitContext& context, llvm::Value* x,
-                               llvm::Value* most) {
-  if (!context.grid) return nullptr;
-  return context.builder.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, x,
+llvm::Value* emit_native_at_most(EmitContext& context, llvm::Value* x,
+                                 llvm::Value* most) {
+  if (!context.grid || !x->getType()->isFloatTy()) return nullptr;
+  return context.builder.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x,
                                                most);
+}
+
+llvm::Value* emit_native_at_least(EmitContext& context, llvm::Value* x,
+                                  llvm::Value* least) {
+  if (!context.grid) return nullptr;
+  return context.builder.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, x,
+                                               least);
+}
+
+llvm::Value* emit_native_fraction(EmitContext& context, llvm::Value* x,
+                                  llvm::Value* y, llvm::Value* z) {
+  if (!context.grid) return nullptr;
+  llvm::IRBuilderBase& b = context.builder;
+  // One instruction in machine code.
+  return b.CreateIntrinsic(
+      llvm::Intrinsic::nvvm_saturate_f, {},
+      {b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z})});
 }
 
 // LLVM writes a GPU's copysign as five instructions.

@@ -42,12 +42,22 @@ std::optional<std::array<llvm::Value*, 2>> emit_native_split(
 /// none for values of this shape. `shifted` has n in its low bits (exp.h).
 llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
                                llvm::Value* n, llvm::Value* shifted);
-/// GPUs' instructions for what others select: see clamp and at_most in
-/// jit/scalar/exp.h; null for other targets.
+/// table's row at `place` (row_place, exp.h).
+std::array<llvm::Value*, 8> emit_lookup_row(EmitContext& context,
+                                            const RowTable& table,
+                                            llvm::Value* place);
+
+/// GPUs' instructions for what others select: see clamp, at_most, at_least and
+/// row_place in jit/scalar/exp.h; null for other targets.
 llvm::Value* emit_native_clamp(EmitContext& context, llvm::Value* x,
                                llvm::Value* low, llvm::Value* high);
-llvm::Value* emit_native_least(EmitContext& context, llvm::Value* x,
-                               llvm::Value* most);
+llvm::Value* emit_native_at_most(EmitContext& context, llvm::Value* x,
+                                 llvm::Value* most);
+llvm::Value* emit_native_at_least(EmitContext& context, llvm::Value* x,
+                                  llvm::Value* least);
+/// x * y + z within [0, 1]; 0 where x is NaN.
+llvm::Value* emit_native_fraction(EmitContext& context, llvm::Value* x,
+                                  llvm::Value* y, llvm::Value* z);
 llvm::Value* emit_copysign(EmitContext& context, llvm::Value* magnitude,
                            llvm::Value* sign);
 
@@ -247,7 +257,7 @@ class Lanes {
     return {c, emit_copysign(c, magnitude.in(c), sign.in(c))};
   }
 
-  /// See scale, clamp and at_most in jit/scalar/exp.h.
+  /// See scale, clamp, at_most, at_least and row_place in jit/scalar/exp.h.
   friend std::optional<Lanes> native_scale(Lanes p, Lanes n, Lanes shifted)
     requires FloatElement<T>
   {
@@ -261,11 +271,24 @@ class Lanes {
     return if_any(
         c, emit_native_clamp(c, x.value_, Lanes(low).in(c), Lanes(high).in(c)));
   }
-  friend std::optional<Lanes> native_least(Lanes x, T most)
+  friend std::optional<Lanes> native_at_most(Lanes x, T most)
     requires FloatElement<T>
   {
     EmitContext& c = *x.context_;
-    return if_any(c, emit_native_least(c, x.value_, Lanes(most).in(c)));
+    return if_any(c, emit_native_at_most(c, x.value_, Lanes(most).in(c)));
+  }
+  friend std::optional<Lanes> native_at_least(Lanes x, Lanes least)
+    requires FloatElement<T>
+  {
+    EmitContext& c = *x.context_;
+    return if_any(c, emit_native_at_least(c, x.value_, least.in(c)));
+  }
+  friend std::optional<Lanes> native_fraction(Lanes x, T y, T z)
+    requires FloatElement<T>
+  {
+    EmitContext& c = *x.context_;
+    return if_any(
+        c, emit_native_fraction(c, x.value_, Lanes(y).in(c), Lanes(z).in(c)));
   }
 
   /// See log_parts in jit/scalar/log.h.
@@ -374,6 +397,15 @@ Lanes<T> lookup(const std::array<T, N>& table, Lanes<int32_t> index) {
   llvm::SmallVector<llvm::Constant*> elements;
   for (T element : table) elements.push_back(element_constant(c, element));
   return {c, emit_lookup(c, elements, index.in(c))};
+}
+
+inline std::array<Lanes<float>, 8> lookup_row(const RowTable& table,
+                                              Lanes<float> place) {
+  EmitContext& c = *place.context();
+  const auto row = emit_lookup_row(c, table, place.in(c));
+  return [&]<size_t... k>(std::index_sequence<k...>) {
+    return std::array{Lanes<float>(c, row[k])...};
+  }(std::make_index_sequence<8>());
 }
 
 /// Conversions between tuples of values and lists of LLVM values.

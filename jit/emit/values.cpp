@@ -20,7 +20,8 @@ EmitContext NestEmitter::context(unsigned lanes) {
                      .lanes = lanes,
                      .native_half = frame_.machine.native_half,
                      .native_exponents = frame_.machine.native_exponents,
-                     .in_process = true};
+                     .in_process = true,
+                     .row_lanes = frame_.machine.row_lanes};
 }
 
 llvm::Type* NestEmitter::vector_type(llvm::Type* element, unsigned lanes) {

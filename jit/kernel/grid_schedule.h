@@ -10,8 +10,10 @@ inline constexpr int grid_threads = 256, warp_threads = 32,
 /// Rows and columns of a square that a block does through shared memory, of
 /// small arrays and of large ones, of which more has to be under way at once.
 inline constexpr int64_t grid_tile = 32, large_grid_tile = 64;
-/// Bytes of shared memory that every GPU gives a block.
-inline constexpr int64_t grid_shared_bytes = 48 << 10;
+/// Bytes of shared memory: every GPU gives a block 48 KiB, of which a table of
+/// eight rows (jit/scalar/scalar.h) may take a part.
+inline constexpr int64_t grid_table_bytes = 256,
+                         grid_shared_bytes = (48 << 10) - grid_table_bytes;
 
 /// A GPU takes tens of thousands of threads to be busy, and a block does a
 /// members tree of some tiles; a longer one is done tile by tile, by many. It

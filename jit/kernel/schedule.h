@@ -17,6 +17,7 @@ struct Machine {
   bool masked_bytes = false;      // masked loads and stores of 1 and 2 bytes
   bool native_half = false;       // half <-> float in hardware
   bool native_exponents = false;  // AVX-512's instructions for exponents
+  unsigned row_lanes = 0;         // see EmitContext
   int64_t last_level_cache = 32 << 20;  // bytes
 
   /// A reduction to few points is done in two kernels, the first one of which

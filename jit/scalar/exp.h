@@ -78,19 +78,43 @@ V clamp(V x, ElementOf<V> low, ElementOf<V> high) {
   return select(x > high, high, x);
 }
 
-/// x where it is below `most`, else that; so where x is NaN, too.
+/// x, but no more than `most`; NaN stays.
 template <FloatValue V>
 V at_most(V x, ElementOf<V> most) {
-  if constexpr (requires { native_least(x, most); }) {
-    if (auto least = native_least(x, most)) return *least;
+  if constexpr (requires { native_at_most(x, most); }) {
+    if (auto least = native_at_most(x, most)) return *least;
   }
-  return select(x < most, x, most);
+  return select(x > most, most, x);
+}
+/// x, but no less than `least`, and that where x is NaN.
+template <FloatValue V>
+V at_least(V x, V least) {
+  if constexpr (requires { native_at_least(x, least); }) {
+    if (auto most = native_at_least(x, least)) return *most;
+  }
+  return select(x > least, x, least);
 }
 
 template <class V>
 concept SingleValue = std::same_as<typename V::Element, float>;
 template <class V>
 concept DoubleValue = std::same_as<typename V::Element, double>;
+
+/// The place of row n for lookup_row, where n is the integer nearest to
+/// x * rows, 0 <= x * rows < 8, and at most 7; a NaN may be in any row. A place
+/// is 2^-31 less a step for each row that follows, so that low bits tell n, and
+/// shifted by 4 are the distance in bytes from the last row of a GPU's table:
+/// nothing else is left of the exponent. Above 2^-31 steps are twice as long,
+/// so the last row is 1.5 as long as others. GPUs make a NaN 0.
+template <SingleValue V>
+V row_place(V x, float rows) {
+  constexpr float last = 0x1p-31f, step = 0x1p-55f;
+  if constexpr (requires { native_fraction(x, rows, rows); }) {
+    if (auto place = native_fraction(x, rows * step, last - 7 * step))
+      return *place;
+  }
+  return fma(x, V(rows * step), V(last - 7 * step));
+}
 
 /// A constant of V's element type.
 template <FloatValue V>

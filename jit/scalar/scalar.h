@@ -24,6 +24,8 @@
 //   bit_cast<U>(x)              same bits, same width
 //   lookup(table, index)        table[index], index in bounds; table is a
 //                               std::array with static lifetime
+//   lookup_row(table, place)    a row of eight rows of a table, as an array of
+//                               values; `place` says which (row_place, exp.h)
 //   raise(mask, fault, operand) records a checked error where mask holds;
 //                               `operand` is an operand of the expression
 //   rare<F>(mask, usual, x...)  usual where mask is false, else F{}(x...),
@@ -44,6 +46,7 @@
 #include <limits>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "jit/scalar/element_error.h"
 
@@ -241,6 +244,19 @@ Scalar<U> bit_cast(Scalar<T> a) {
 template <class T, size_t N>
 Scalar<T> lookup(const std::array<T, N>& table, Scalar<int32_t> index) {
   return table.data()[index.value()];
+}
+
+/// Tables of eight rows of eight: what one instruction of a CPU chooses from,
+/// and what has room side by side in the banks of a GPU's shared memory.
+using RowTable = std::array<std::array<float, 8>, 8>;
+
+inline std::array<Scalar<float>, 8> lookup_row(const RowTable& table,
+                                               Scalar<float> place) {
+  const auto bits = __builtin_bit_cast(uint32_t, place.value());
+  const auto& row = table.data()[(bits + 7) % 8];
+  return [&]<size_t... k>(std::index_sequence<k...>) {
+    return std::array{Scalar<float>(row.data()[k])...};
+  }(std::make_index_sequence<8>());
 }
 
 template <class F, class... V, class... X>

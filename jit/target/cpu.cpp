@@ -191,6 +191,8 @@ CpuTarget::CpuTarget(const CpuTargetOptions& options)
   machine_.masked_bytes = native == 64;
   machine_.native_half = native >= 32 && features["f16c"];
   machine_.native_exponents = native == 64;
+  const bool neon = llvm::Triple(triple_).isAArch64() && native >= 16;
+  machine_.row_lanes = native == 64 ? 16 : native == 32 ? 8 : neon ? 4 : 0;
   machine_.last_level_cache = last_level_cache();
   cpu_ = here ? llvm::sys::getHostCPUName().str() : options.cpu;
   if (!list.empty()) features_ = list.substr(1);

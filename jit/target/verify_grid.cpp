@@ -89,7 +89,7 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::umax:
     case llvm::Intrinsic::maximum:
     case llvm::Intrinsic::minimum:
-    case llvm::Intrinsic::minnum:
+    case llvm::Intrinsic::maxnum:
     case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x:
     case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
     case llvm::Intrinsic::nvvm_barrier0:
@@ -97,6 +97,7 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::nvvm_membar_gl:
     case llvm::Intrinsic::nvvm_rcp_approx_ftz_f:
     case llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f:
+    case llvm::Intrinsic::nvvm_saturate_f:
     case llvm::Intrinsic::nvvm_shfl_sync_up_i32:
     case llvm::Intrinsic::nvvm_shfl_sync_down_i32:
     case llvm::Intrinsic::nvvm_shfl_sync_idx_i32: return true;

@@ -47,6 +47,9 @@ ElementJit::ElementJit(const std::string& cpu) {
   native_half = cpu.empty() && host.lookup("f16c");
   native_exponents =
       cpu.empty() && host.lookup("avx512f") && host.lookup("avx512vl");
+  const bool avx512 = cpu.empty() && host.lookup("avx512f"),
+             avx2 = cpu.empty() ? host.lookup("avx2") : cpu == "x86-64-v3";
+  row_lanes = avx512 ? 16 : avx2 ? 8 : 0;
   jit_ = llvm::cantFail(llvm::orc::LLJITBuilder()
                             .setJITTargetMachineBuilder(std::move(target))
                             .create());
@@ -72,6 +75,7 @@ void ElementJit::emit(llvm::Module& module, const Loop& loop) {
 
   b.SetInsertPoint(body);
   EmitContext context{b, loop.lanes, native_half, native_exponents, in_process};
+  context.row_lanes = row_lanes;
   llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
   i->addIncoming(b.getInt64(0), entry);
   auto place = [&](Value* base, DType dtype) {

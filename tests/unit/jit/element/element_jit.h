@@ -36,6 +36,7 @@ class ElementJit {
 
   bool native_half = false;
   bool native_exponents = false;
+  unsigned row_lanes = 0;
   bool in_process = false;
 
  private:

@@ -269,5 +269,27 @@ TEST_CASE("elements: vectors without AVX-512") {
               true);
 }
 
+TEST_CASE("elements: rows of a table for vectors of any width") {
+  std::mt19937_64 random(22);
+  for (const bool has_instruction : {true, false}) {
+    ElementJit jit("");
+    if (!has_instruction) jit.row_lanes = 0;
+    std::vector<Case> cases;
+    for (const unsigned lanes : {0u, 2u, 4u, 8u, 16u, 32u}) {
+      Case c;
+      c.reference = element_loop(ir::Op::erf, DType::F32);
+      c.row = {"erf_" + std::to_string(lanes),
+               {DType::F32},
+               DType::F32,
+               lanes,
+               [](EmitContext& context, llvm::ArrayRef<llvm::Value*> x) {
+                 return emit_element(context, ir::Op::erf, DType::F32, x);
+               }};
+      cases.push_back(c);
+    }
+    check_cases(jit, cases, random);
+  }
+}
+
 }  // namespace
 }  // namespace unisono::jit
