@@ -2,6 +2,7 @@
 // host, what compiled code cannot do goes member by member.
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
@@ -10,7 +11,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
-#include "lang/walk/walker.h"
+#include "lang/walk/function_code.h"
 
 namespace unisono::lang {
 
@@ -55,6 +56,18 @@ ir::Dim member_count(Walk& walk, const Value& over, Span where) {
   const auto* range = over.get_if<RangeValue>();
   return range ? range_count(walk, *range, "the size of a comprehension", where)
                : rows_of(over)->length();
+}
+
+/// How many items there are, if that is known.
+int64_t item_count(const Value& over) {
+  if (const TupleValue* tuple = over.tuple())
+    return static_cast<int64_t>(tuple->items.size());
+  if (const auto rows = rows_of(over))
+    return rows->length().is_constant() ? rows->length().value() : 0;
+  const auto* range = over.get_if<RangeValue>();
+  if (!range) return 0;
+  const auto* stop = (*range->start_stop_step)[1].get_if<IntValue>();
+  return stop && stop->value.is_constant() ? std::abs(stop->value.value()) : 0;
 }
 
 }  // namespace
@@ -189,7 +202,11 @@ Value Walker::members(const Expr& part, const Value& over, const Member& member,
       if (failure.open || failure.reported != told) throw;
       const Code code = told ? s_.found[found].code : failure.diagnostic.code;
       if (!may_be_of_compiled_code(code)) throw;
-      while (s_.found.size() > found) s_.found.pop_back();
+      // The next comprehension may meet the same.
+      forget_found(found);
+      std::erase_if(s_.memo, [](const auto& call) {
+        return call.second.failed && !call.second.open;
+      });
       while (s_.types.size() > types) s_.types.pop_back();
       s_.gave_up = gave_up;  // a recursion without end does
       s_.by_turns.insert(&part);
@@ -218,6 +235,15 @@ Value Walker::selected(const Comprehension& e, const Value& over,
   return IterableValue{std::make_shared<const Rows>(std::move(tree), *count)};
 }
 
+/// The items that a `for` would take one by one.
+Value Walker::all_items(const Sequence& sequence, Span where) {
+  std::vector<Value> out;
+  const std::unique_ptr<Items> items = sequence.items(walk_, where);
+  for (int64_t i = 0; i < sequence.length().value(); ++i)
+    out.push_back(items->next(walk_, where));
+  return make_tuple(std::move(out));
+}
+
 Value Walker::generate(const Comprehension& e, size_t generator,
                        const Env& env) {
   if (generator == e.generators.size()) return expr(*e.element, env);
@@ -236,10 +262,26 @@ Value Walker::generate(const Comprehension& e, size_t generator,
   const Member member = [&](const Value& value) {
     return generate(e, generator + 1, named(value));
   };
+  if (const auto* made = over.get_if<IterableValue>();
+      made && made->iterable->sequence() && walk_.mode() == Mode::run)
+    over = all_items(*made->iterable->sequence(), where);
+  if (const auto* range = over.get_if<RangeValue>();
+      range && !walk_.in_compiled_code())
+    over = with_known_ends(walk_, *range, where);
+  // The innermost generator's members and conditions may be code.
+  const auto coded = [&](const Expr& part, const Member& walked) {
+    const bool last = generator + 1 == e.generators.size();
+    return last ? as_code(part, g.pattern, env, item_count(over), walked)
+                : walked;
+  };
+  const Member one = coded(*e.element, member);
+  const Member asks = [&](const Value& value) {
+    return expr(*e.condition, named(value));
+  };
+  const Member asked = e.condition ? coded(*e.condition, asks) : asks;
   // The condition as a value: the host may know it.
   const Member holds = [&](const Value& value) -> Value {
-    const Condition c =
-        condition(expr(*e.condition, named(value)), e.condition->span);
+    const Condition c = condition(asked(value), e.condition->span);
     if (c.known) return BoolValue{c.known};
     return c.array ? Value(c.array) : walk_.unknown_array({DType::Bool, {}});
   };
@@ -258,7 +300,7 @@ Value Walker::generate(const Comprehension& e, size_t generator,
         if (known && !*host->value) continue;
         open |= !known;
       }
-      items.push_back(member(item));
+      items.push_back(one(item));
     }
     if (items.empty())
       walk_.fail(diagnostic(Code::empty_array, e.span,
@@ -275,10 +317,8 @@ Value Walker::generate(const Comprehension& e, size_t generator,
         diagnostic(Code::not_iterable, where, type_name(over))
             .set_help("a comprehension runs over a range, the rows of an "
                       "array, or a tuple"));
-  if (range && !walk_.in_compiled_code())
-    over = with_known_ends(walk_, *range, where);
   if (e.condition) over = selected(e, over, holds, where);
-  return members(*e.element, over, member, where, e.span);
+  return members(*e.element, over, one, where, e.span);
 }
 
 /// The turns of a comprehension over numbers that are known, each of which is
@@ -339,6 +379,20 @@ Value Walker::members_in_brackets(const Expr& e, const Env& env) {
   return expr(e, env);
 }
 
+/// An argument for a parameter of a builtin or of the library: where several
+/// things are wanted, brackets hold them as a tuple does, `concat([a, b])`.
+CallArgument Walker::argument_in_brackets(std::string_view parameter,
+                                          const Expr& e, const Env& env) {
+  // Collectives alone have parameters of the first two names.
+  if (parameter == "perm" || parameter == "groups")
+    return {members_in_brackets(e, env), e.span};
+  const auto* brackets = parameter == "arrays" ? as<Array>(e) : nullptr;
+  if (!brackets || brackets->items.empty()) return argument(e, env);
+  std::vector<Value> items;
+  for (const ExprPtr& item : brackets->items) items.push_back(expr(*item, env));
+  return {make_tuple(std::move(items)), e.span};
+}
+
 Value Walker::comprehension(const Comprehension& e, const Env& env) {
   const Value result = generate(e, 0, env);
   for_each_leaf(result, [&](const Value& leaf) {
@@ -346,6 +400,99 @@ Value Walker::comprehension(const Comprehension& e, const Env& env) {
       walk_.check_size(array->type, e.span);
   });
   return result;
+}
+
+// ---- members as code
+// ---------------------------------------------------------
+
+/// The values that the names of a pattern have; false if it does not fit.
+bool MemberCode::split(const Pattern& pattern, const Value& item,
+                       std::vector<std::pair<const Pattern*, Value>>& out) {
+  if (pattern.kind == Pattern::Kind::wildcard) return true;
+  if (pattern.kind == Pattern::Kind::name) {
+    out.emplace_back(&pattern, item);
+    return out.size() <= 16;  // few are more
+  }
+  const TupleValue* tuple = item.tuple();
+  if (!tuple || tuple->items.size() != pattern.items.size()) return false;
+  for (size_t i = 0; i < pattern.items.size(); ++i)
+    if (!split(pattern.items[i], tuple->items[i], out)) return false;
+  return true;
+}
+
+std::shared_ptr<MemberCode> MemberCode::make(Walker& walker, const Expr& expr,
+                                             const Pattern& pattern,
+                                             const Value& item,
+                                             const Env& env) {
+  const int64_t free =
+      walker.walk_.machine().limits.depth - walker.s_.call_depth;
+  std::vector<std::pair<const Pattern*, Value>> names;
+  if (!walker.may_run_code() || free < 0 || !split(pattern, item, names))
+    return nullptr;
+  MemberStart start{&expr, env, {}};
+  for (const auto& [name, value] : names) {
+    const auto kind = array_kind(value);
+    if (!kind || kind->is(HostKind::Form::array)) return nullptr;
+    start.names.push_back({name, *kind});
+  }
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): a private constructor
+  std::shared_ptr<MemberCode> out(new MemberCode(walker));
+  out->pattern_ = &pattern;
+  out->where_ = expr.span;
+  out->code_ = compile_member(walker, start);
+  if (!out->code_) return nullptr;
+  auto& codes = walker.s_.function_codes;
+  if (!codes) codes = std::make_shared<FunctionCodes>();
+  out->memory_ = codes->take(*out->code_, static_cast<size_t>(free) + 1);
+  return out;
+}
+
+MemberCode::~MemberCode() {
+  if (memory_) walker_.s_.function_codes->memory.push_back(std::move(memory_));
+}
+
+std::optional<Value> MemberCode::operator()(const Value& item) {
+  std::vector<std::pair<const Pattern*, Value>> names;
+  if (!split(*pattern_, item, names)) return std::nullopt;
+  const FunctionCode::Compiled& root = code_->functions[0];
+  uint64_t* registers = memory_->registers.data();
+  Walker::CodeRun run(walker_, *code_, where_);
+  run.held = std::move(memory_->held);
+  if (code_->holds) run.held.resize(root.registers);
+  run.calls =
+      std::span(memory_->calls)
+          .first(static_cast<size_t>(walker_.walk_.machine().limits.depth -
+                                     walker_.s_.call_depth) +
+                 1);
+  std::optional<Value> result;
+  bool fits = names.size() == root.params.size();
+  for (size_t i = 0; fits && i < names.size(); ++i)
+    fits = array_kind(names[i].second) == root.params[i] &&
+           run.set_argument(names[i].second, root.params[i], registers, i);
+  if (fits && run.run(registers))
+    result = run.result(*root.result, registers, 0, where_);
+  run.held.clear();
+  memory_->held = std::move(run.held);
+  return result;
+}
+
+/// The same as `walked`, which computes a member, or a condition, for one of
+/// `count` items: as code, where these are many.
+Walker::Member Walker::as_code(const Expr& part, const Pattern& pattern,
+                               const Env& env, int64_t count, Member walked) {
+  constexpr int64_t few = 48;
+  if (count < few || !may_run_code()) return walked;
+  // What is traced is walked.
+  return [this, &part, &pattern, env, walked = std::move(walked),
+          code = std::shared_ptr<MemberCode>(),
+          tried = false](const Value& item) mutable -> Value {
+    if (!may_run_code()) return walked(item);
+    if (!std::exchange(tried, true))
+      code = MemberCode::make(*this, part, pattern, item, env);
+    if (code)
+      if (std::optional<Value> result = (*code)(item)) return *result;
+    return walked(item);
+  };
 }
 
 }  // namespace unisono::lang

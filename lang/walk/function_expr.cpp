@@ -246,6 +246,7 @@ HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
     case ExprKind::Block: return block(e, Use::value, place);
     case ExprKind::Call: {
       const auto& made = static_cast<const Call&>(e);
+      if (const auto array = new_array(made, place)) return *array;
       std::vector<const Expr*> arguments;
       for (const ArgumentExpr& argument : made.arguments) {
         if (argument.name) give_up(argument.name->span, "an argument by name");
@@ -580,7 +581,7 @@ HostOperand FunctionCompiler::Body::call_function(
   }
   if (arguments.empty()) reserve();  // the result
   site_of.callee = all_.unit_of(function, kinds, where);
-  site_of.result = all_.result_of(site_of.callee, where);
+  site_of.result = all_.result_of(site_of.callee);
   if (all_.units_[site_of.callee]->is_recursive)
     recursive_ = unit_.is_recursive = true;
   const size_t step = emit(jit::bytecode::call_step, window);
@@ -588,7 +589,7 @@ HostOperand FunctionCompiler::Body::call_function(
   if (kind.is_held()) hold();
   unit_.sites[step] = std::move(site_of);
   top_ = window;
-  return move(in(kind, window), place);
+  return take(in(kind, window), place);
 }
 
 HostOperand FunctionCompiler::Body::call_builtin(
@@ -598,13 +599,16 @@ HostOperand FunctionCompiler::Body::call_builtin(
     const uint32_t base = reserve();
     const Operand array = any(*arguments[0], base);
     top_ = base;
-    if (array.kind.is_held()) return length(array, place);
-    if (!array.kind.is(Form::array)) give_up(whole.span, "this is no array");
+    if (!array.kind.has_elements()) {
+      if (array.kind.is_held()) return length(array, place);
+      give_up(whole.span, "this is no array");
+    }
     emit(jit::bytecode::size_step, place, placed(array, place));
     return in(HostKind::integer(), place);
   }
   if (const auto out = text_function(builtin, arguments, place, whole))
     return *out;
+  if (const auto out = reduction(builtin, arguments, place, whole)) return *out;
   const auto op = ir::op_from_name(builtin.name);
   const bool one = builtin.signature == "x" ||
                    (builtin.name == "round" && arguments.size() == 1);
