@@ -451,29 +451,38 @@ MemberCode::~MemberCode() {
   if (memory_) walker_.s_.function_codes->memory.push_back(std::move(memory_));
 }
 
+/// Puts what the names of a pattern stand for into the first registers; false
+/// if that is none of the kinds that the code is for.
+bool MemberCode::set(const Pattern& pattern, const Value& item, size_t& place) {
+  if (pattern.kind == Pattern::Kind::wildcard) return true;
+  if (pattern.kind == Pattern::Kind::tuple) {
+    const TupleValue* tuple = item.tuple();
+    if (!tuple || tuple->items.size() != pattern.items.size()) return false;
+    for (size_t i = 0; i < pattern.items.size(); ++i)
+      if (!set(pattern.items[i], tuple->items[i], place)) return false;
+    return true;
+  }
+  const HostKind& kind = code_->functions[0].params[place];
+  if (kind.is_held() && held_kind(item) != kind) return false;
+  return run_->set_argument(item, kind, memory_->registers.data(), place++);
+}
+
 std::optional<Value> MemberCode::operator()(const Value& item) {
-  std::vector<std::pair<const Pattern*, Value>> names;
-  if (!split(*pattern_, item, names)) return std::nullopt;
   const FunctionCode::Compiled& root = code_->functions[0];
   uint64_t* registers = memory_->registers.data();
-  Walker::CodeRun run(walker_, *code_, where_);
-  run.held = std::move(memory_->held);
-  if (code_->holds) run.held.resize(root.registers);
-  run.calls =
-      std::span(memory_->calls)
-          .first(static_cast<size_t>(walker_.walk_.machine().limits.depth -
-                                     walker_.s_.call_depth) +
-                 1);
-  std::optional<Value> result;
-  bool fits = names.size() == root.params.size();
-  for (size_t i = 0; fits && i < names.size(); ++i)
-    fits = array_kind(names[i].second) == root.params[i] &&
-           run.set_argument(names[i].second, root.params[i], registers, i);
-  if (fits && run.run(registers))
-    result = run.result(*root.result, registers, 0, where_);
-  run.held.clear();
-  memory_->held = std::move(run.held);
-  return result;
+  if (!run_) {
+    run_ = std::make_unique<Walker::CodeRun>(walker_, *code_, where_);
+    if (code_->holds) run_->held.resize(root.registers);
+    const int free =
+        walker_.walk_.machine().limits.depth - walker_.s_.call_depth;
+    run_->calls =
+        std::span(memory_->calls).first(static_cast<size_t>(free) + 1);
+  }
+  size_t place = 0;
+  if (set(*pattern_, item, place) && run_->run(registers))
+    return run_->result(*root.result, registers, 0, where_);
+  run_ = nullptr;  // it may have stopped anywhere
+  return std::nullopt;
 }
 
 /// The same as `walked`, which computes a member, or a condition, for one of

@@ -44,6 +44,7 @@ Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
     case Form::boolean: return BoolValue{static_cast<uint8_t>(bits) != 0};
     case Form::number:
     case Form::scalar: break;
+    case Form::whole:
     case Form::array:
     case Form::text:
     case Form::texts:

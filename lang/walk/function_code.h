@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,8 +43,11 @@ struct HostKind {
     boolean,  // BoolValue
     either,   // that, or a bool scalar: the condition of an `if`
     number,   // a weak number (value.h): f64 or i64
-    scalar,   // an array of rank 0
-    array,    // another, whose elements are read: a FunctionArray's address
+    // An int, or a weak one: what a function gives with `return 0` and with a
+    // `var`. It can be taken for a number alone.
+    whole,
+    scalar,  // an array of rank 0
+    array,   // another, whose elements are read: a FunctionArray's address
     // Of these the register means nothing, and a Held belongs to it.
     text,   // StrValue
     texts,  // a tuple of texts, however many
@@ -63,6 +67,7 @@ struct HostKind {
 
   static HostKind integer() { return {}; }
   static HostKind boolean() { return {Form::boolean, DType::Bool}; }
+  static HostKind whole() { return {Form::whole}; }
   static HostKind scalar(DType dtype) { return {Form::scalar, dtype}; }
   static HostKind number(DType dtype, Literal literal) {
     return {Form::number, dtype, literal};
@@ -283,12 +288,14 @@ class MemberCode {
   explicit MemberCode(Walker& walker) : walker_(walker) {}
   static bool split(const Pattern& pattern, const Value& item,
                     std::vector<std::pair<const Pattern*, Value>>& out);
+  bool set(const Pattern& pattern, const Value& item, size_t& place);
 
   Walker& walker_;
   const Pattern* pattern_ = nullptr;
   Span where_;
   std::shared_ptr<const FunctionCode> code_;
   std::unique_ptr<FunctionCodes::Memory> memory_;
+  std::unique_ptr<Walker::CodeRun> run_;  // for one item after the other
 };
 
 /// One call of the walk that runs as code.
@@ -317,6 +324,12 @@ class Walker::CodeRun : public TextRun {
                Span where) {
     // Nobody writes to it any more.
     if (kind.is(HostKind::Form::own)) return at(registers, place).array->cell;
+    // Behind the arguments stands which of two it is.
+    if (kind.is(HostKind::Form::whole))
+      return result(registers[code_.functions[0].params.size()] == 0
+                        ? HostKind::integer()
+                        : HostKind::number(DType::I64, HostKind::Literal::no),
+                    registers, place, where);
     return value({kind, false, 0, place}, registers, where);
   }
   /// Puts a value into a register.
@@ -400,7 +413,7 @@ bool is_whole(const HostKind& kind);
 /// A value that is not there as the walk would have it. (One that may still be
 /// a number is: as the scalar that it would be taken for.)
 inline bool is_unknown(const HostKind& kind) {
-  return kind.is(HostKind::Form::either) ||
+  return kind.is(HostKind::Form::either) || kind.is(HostKind::Form::whole) ||
          (kind.is(HostKind::Form::number) &&
           kind.literal == HostKind::Literal::unknown);
 }
@@ -415,6 +428,8 @@ class FunctionCompiler {
   /// else: then it is compiled anew.
   struct Guesses {
     std::map<const Function*, HostKind> results;  // of recursive functions
+    /// Those that give an int in one place, and a weak one in another.
+    std::set<const Function*> whole;
     /// Types that `var`s take which begin as numbers.
     std::map<const LetStmt*, DType> variables;
   };

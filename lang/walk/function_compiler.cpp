@@ -29,6 +29,11 @@ std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b) {
   };
   if (is_bool_kind(a) && is_bool_kind(b))
     return HostKind{Form::either, DType::Bool};
+  const auto is_int = [](const HostKind& kind) {
+    return kind.is(Form::integer) || kind.is(Form::whole) ||
+           kind == HostKind::number(DType::I64, Literal::no);
+  };
+  if (is_int(a) && is_int(b)) return HostKind::whole();
   if (a.form == b.form && (a.is(Form::number) || a.is(Form::scalar)) &&
       a.dtype == b.dtype) {
     HostKind either = a;
@@ -98,7 +103,7 @@ HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
     give_up(unit_.where, "a variable that is a tuple of ints");
   Operand out = move(value, place);
   if (out.kind.is(Form::boolean)) out.kind = HostKind::scalar(DType::Bool);
-  if (out.kind.is(Form::integer))
+  if (out.kind.is(Form::integer) || out.kind.is(Form::whole))
     out.kind = HostKind::number(DType::I64, Literal::no);
   if (out.kind.is(Form::number)) out.kind.literal = Literal::no;
   return out;
@@ -139,14 +144,24 @@ void FunctionCompiler::Body::give(const Operand& value, Span where) {
   top_ = before;
   if (result.kind.may_be_number())
     give_up(where, "its result is of one of two types");
+  if (result.kind.is(Form::whole)) give_up(where, "one of two kinds of values");
   auto& kind = unit_.compiled.result;
+  auto& whole = all_.guesses_.whole;
   if (!kind) {
     kind = result.kind;
   } else {
     const auto common = common_kind(*kind, result.kind);
     if (!common) give_up(where, "its results are of different types");
+    if (common->is(Form::whole) && !syntax)
+      give_up(where, "one of two kinds of values");
+    if (common->is(Form::whole) && whole.insert(syntax).second)
+      throw WrongGuess{};
     kind = *common;
   }
+  if (kind->is(Form::whole))
+    emit(jit::bytecode::constant_step,
+         static_cast<uint32_t>(unit_.compiled.params.size()), 0, 0, 0,
+         result.kind.is(Form::integer) ? 0 : 1);
   if (result.kind.is_held()) {
     take(result, 0);
     emit(jit::bytecode::return_step, 0, 0);
@@ -498,6 +513,10 @@ void FunctionCompiler::Body::compile() {
                        in(unit_.compiled.params[i], place),
                        param.pattern.span});
   }
+  if (all_.guesses_.whole.contains(&syntax)) {
+    unit_.compiled.result = HostKind::whole();
+    reserve();  // which of two it is
+  }
   block(*syntax.body, Use::result, reserve());
   end_unit();
 }
@@ -573,7 +592,8 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
     if (param.keyword_only || param.default_value)
       give_up(param.span, "a parameter with a default");
   for (const HostKind& kind : params)
-    if (kind.is(Form::either) || kind.literal == Literal::unknown)
+    if (kind.is(Form::either) || kind.is(Form::whole) ||
+        kind.literal == Literal::unknown)
       give_up(where, "one of two kinds of values");
   const size_t at = units_.size();
   Unit& unit = *units_.emplace_back(std::make_unique<Unit>());

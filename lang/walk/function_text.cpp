@@ -209,6 +209,8 @@ void FunctionCompiler::Body::append_piece(const StringPiece& piece,
   const uint32_t before = top_;
   const uint32_t at = reserve();
   const Operand shown = value(*piece.value, at);
+  if (shown.kind.is(Form::whole))
+    give_up(piece.span, "one of two kinds of values");
   const bool plain = piece.spec.empty();
   if (plain && shown.kind.is(Form::text)) {
     emit(text_step(TextStep::append), place, placed(shown, at));
