@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/indexing.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
 #include "lang/walk/function_code.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 
@@ -58,6 +62,47 @@ ir::Dim member_count(Walk& walk, const Value& over, Span where) {
                : rows_of(over)->length();
 }
 
+/// Ints, or scalars of one type, one at each place `leaf` of some items, as an
+/// array; null if it takes an operation, or these are other values.
+ArrayValue stacked_scalars(Walk& walk,
+                           const std::vector<std::vector<Value>>& items,
+                           size_t leaf) {
+  if (walk.mode() != Mode::run || walk.context().scope ||
+      walk.machine().compile_only ||
+      home_device(walk.machine().runtime->devices()).kind() != DeviceKind::cpu)
+    return nullptr;
+  const auto as_i32 = [](const Value& value) {
+    const auto* i = value.get_if<IntValue>();
+    return i && i->value.is_constant() && !i->value.overflowed() &&
+                   std::in_range<int32_t>(i->value.value())
+               ? std::optional(static_cast<int32_t>(i->value.value()))
+               : std::nullopt;
+  };
+  const ArrayCell* first = items.front()[leaf].array();
+  const DType dtype = first ? first->type.dtype : DType::I32;
+  if (first ? first->weak : !as_i32(items.front()[leaf])) return nullptr;
+  auto [out, data] =
+      unset_array(walk, dtype, {ir::Dim(static_cast<int64_t>(items.size()))});
+  if (!out) return nullptr;
+  const auto bytes = static_cast<size_t>(byte_size(dtype));
+  for (const std::vector<Value>& item : items) {
+    const ArrayCell* cell = item[leaf].array();
+    const std::optional<int32_t> number = as_i32(item[leaf]);
+    const bool alike = first ? cell && cell->type == first->type && !cell->weak
+                             : number.has_value();
+    const uint8_t* element =
+        first && alike ? readable_elements(*cell) : nullptr;
+    if (!alike || (first && (!element || first->type.rank() != 0)))
+      return nullptr;
+    if (first)
+      std::memcpy(data, element, bytes);
+    else
+      std::memcpy(data, &*number, bytes);
+    data += bytes;
+  }
+  return out;
+}
+
 /// How many items there are, if that is known.
 int64_t item_count(const Value& over) {
   if (const TupleValue* tuple = over.tuple())
@@ -91,7 +136,12 @@ Value Walker::collected(std::vector<Value> items, Span where) {
       leaves, [&](const auto& of) { return of.size() == width; });
   if (!alike) return joined("stack", std::move(items));  // the error
   size_t leaf = 0;
-  return map_leaves(items.front(), [&](const Value&) {
+  return map_leaves(items.front(), [&](const Value&) -> Value {
+    if (items.size() > 1 && alike)
+      if (ArrayValue all = stacked_scalars(walk_, leaves, leaf)) {
+        ++leaf;
+        return all;
+      }
     // An operation has few operands.
     constexpr size_t most = 256;
     std::vector<Value> parts;
