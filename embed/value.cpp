@@ -11,15 +11,13 @@
 
 #include "host/session/help.h"
 #include "jit/scalar/element.h"
+#include "lang/ops/text.h"
 #include "lang/source/utf8.h"
 
 namespace unisono::embed {
 namespace {
 
 using lang::Value;
-
-// As for values that programs make.
-constexpr size_t most_leaves = 65'536, most_levels = 256;
 
 void require(const void* pointer, const char* what) {
   if (!pointer) refuse(fmt::format("{} is null", what));
@@ -73,9 +71,9 @@ Parts parts_of(const UnisonoValue* const* items, size_t count,
 
 UnisonoValue* tree(const Parts& parts, const Value& value) {
   const lang::TreeSize size = lang::tree_size(value);
-  if (size.leaves > most_leaves || size.height > most_levels)
+  if (size.leaves > lang::max_leaves || size.height > lang::max_levels)
     refuse(fmt::format("a tree of values has at most {} leaves and {} levels",
-                       most_leaves, most_levels));
+                       lang::max_leaves, lang::max_levels));
   return new UnisonoValue(parts.session, value);
 }
 

@@ -273,8 +273,6 @@ Value builtin_zip(CallOf<"zip">& call) {
 
 namespace {
 
-constexpr size_t most_leaves = 65'536;  // of a tuple (walk/walker.h)
-
 /// The characters of a text with their numbers, where a tuple of them would
 /// have too many leaves.
 class NumberedCharacters : public Sequence {
@@ -335,7 +333,7 @@ Value builtin_enumerate(CallOf<"enumerate">& call) {
   if (const auto* text = items.value.get_if<StrValue>();
       text && call.walk.mode() == Mode::run) {
     const Text known = known_text(call.walk, *text, items.where);
-    if (known && 2 * characters(*known).size() > most_leaves)
+    if (known && 2 * characters(*known).size() > max_leaves)
       return IterableValue{std::make_shared<const NumberedCharacters>(known)};
   }
   items.value = text_as_items(call.walk, items.value, items.where);

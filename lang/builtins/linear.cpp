@@ -61,6 +61,21 @@ ir::Precision precision_argument(Argument precision) {
   walk.fail(std::move(d));
 }
 
+/// Lets the axes that are summed over have one size, or fails.
+void meet_inner_sizes(Walk& walk, std::string_view name,
+                      std::vector<ArrayValue>& x, int axis_a, int axis_b,
+                      Span where) {
+  const std::array<int, 2> axes = {axis_a, axis_b};
+  const auto size =
+      equal_size(walk, x[0]->type.shape[axis_a], x[1]->type.shape[axis_b]);
+  if (!size) inner_sizes_differ(walk, name, x[0], axis_a, x[1], axis_b, where);
+  for (size_t side : {0, 1}) {
+    ir::Shape shape = x[side]->type.shape;
+    shape[axes[side]] = *size;
+    x[side] = taken_for(walk, x[side], std::move(shape));
+  }
+}
+
 /// Sums over axis_a of a and axis_b of b; other axes of a, then of b, remain.
 ArrayValue contract(Walk& walk, const ArrayValue& a, std::vector<int> axes_a,
                     const ArrayValue& b, std::vector<int> axes_b,
@@ -111,7 +126,7 @@ ArrayValue batched_matmul(Walk& walk, ArrayValue a, ArrayValue b,
 
 Value matmul(Walk& walk, const CallArgument& a, const CallArgument& b,
              Span where, ir::Precision precision) {
-  const std::vector<ArrayValue> x = dot_operands(walk, a, b, "@");
+  std::vector<ArrayValue> x = dot_operands(walk, a, b, "@");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
   if (rank_a == 0 || rank_b == 0)
     walk.fail(diagnostic(Code::rank_mismatch, where, "@",
@@ -121,8 +136,7 @@ Value matmul(Walk& walk, const CallArgument& a, const CallArgument& b,
                   .set_help("scale with `*`"));
   const int inner_a = rank_a - 1;
   const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
-  if (!(x[0]->type.shape[inner_a] == x[1]->type.shape[inner_b]))
-    inner_sizes_differ(walk, "@", x[0], inner_a, x[1], inner_b, where);
+  meet_inner_sizes(walk, "@", x, inner_a, inner_b, where);
   if (rank_b <= 2)
     return contract(walk, x[0], {inner_a}, x[1], {inner_b}, precision, where);
   if (rank_a == 1) {
@@ -140,15 +154,12 @@ Value builtin_matmul(CallOf<"matmul">& call) {
 Value builtin_dot(CallOf<"dot">& call) {
   Walk& walk = call.walk;
   const ir::Precision precision = precision_argument(call["precision"]);
-  const std::vector<ArrayValue> x =
-      dot_operands(walk, call["a"], call["b"], "dot");
+  std::vector<ArrayValue> x = dot_operands(walk, call["a"], call["b"], "dot");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
   if (rank_a == 0 || rank_b == 0)
     return product(walk, call["a"], call["b"], x, call.where, "dot");
   const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
-  if (!(x[0]->type.shape[rank_a - 1] == x[1]->type.shape[inner_b]))
-    inner_sizes_differ(walk, "dot", x[0], rank_a - 1, x[1], inner_b,
-                       call.where);
+  meet_inner_sizes(walk, "dot", x, rank_a - 1, inner_b, call.where);
   return contract(walk, x[0], {rank_a - 1}, x[1], {inner_b}, precision,
                   call.where);
 }
@@ -219,13 +230,12 @@ std::array<std::vector<int>, 2> tensordot_axes(
 }  // namespace
 
 Value builtin_tensordot(CallOf<"tensordot">& call) {
-  const std::vector<ArrayValue> x =
+  std::vector<ArrayValue> x =
       dot_operands(call.walk, call["a"], call["b"], "tensordot");
   const auto axes = tensordot_axes(call["axes"], x);
   for (size_t i = 0; i < axes[0].size(); ++i)
-    if (!(x[0]->type.shape[axes[0][i]] == x[1]->type.shape[axes[1][i]]))
-      inner_sizes_differ(call.walk, "tensordot", x[0], axes[0][i], x[1],
-                         axes[1][i], call.where);
+    meet_inner_sizes(call.walk, "tensordot", x, axes[0][i], axes[1][i],
+                     call.where);
   return contract(call.walk, x[0], axes[0], x[1], axes[1],
                   precision_argument(call["precision"]), call.where);
 }

@@ -214,8 +214,39 @@ Value builtin_broadcast_to(CallOf<"broadcast_to">& call) {
   return broadcast_to(call.walk, x, shape, call.where);
 }
 
+namespace {
+
+/// Lets arrays have one shape, but for the axis `free` (-1: none) of each, or
+/// fails.
+void meet_shapes(Argument arrays, std::vector<ArrayValue>& parts, int free) {
+  Walk& walk = arrays.call().walk;
+  ir::Shape common = parts[0]->type.shape;
+  for (const ArrayValue& part : parts) {
+    const ir::Type& type = part->type;
+    if (type.rank() != parts[0]->type.rank())
+      sizes_differ(arrays, parts[0], part, "their ranks differ");
+    for (int i = 0; i < type.rank(); ++i) {
+      if (i == free) continue;
+      const auto size = equal_size(walk, common[i], type.shape[i]);
+      if (!size)
+        sizes_differ(arrays, parts[0], part,
+                     free < 0
+                         ? "their shapes differ"
+                         : fmt::format("their sizes along axis {} differ", i));
+      common[i] = *size;
+    }
+  }
+  for (ArrayValue& part : parts) {
+    ir::Shape shape = common;
+    if (free >= 0) shape[free] = part->type.shape[free];
+    part = taken_for(walk, part, std::move(shape));
+  }
+}
+
+}  // namespace
+
 Value builtin_concat(CallOf<"concat">& call) {
-  const std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
+  std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
   const ir::Type& first = parts[0]->type;
   if (first.rank() == 0)
     call.walk.fail(diagnostic(Code::rank_mismatch, call["arrays"].where(),
@@ -224,14 +255,7 @@ Value builtin_concat(CallOf<"concat">& call) {
                        .set_help("`[a, b]` makes an array of scalars"));
   int axis = 0;
   if (call["axis"].given()) axis = axis_argument(call["axis"], first);
-  for (const ArrayValue& part : parts) {
-    if (part->type.rank() != first.rank())
-      sizes_differ(call["arrays"], parts[0], part, "their ranks differ");
-    for (int i = 0; i < first.rank(); ++i)
-      if (i != axis && !(part->type.shape[i] == first.shape[i]))
-        sizes_differ(call["arrays"], parts[0], part,
-                     fmt::format("their sizes along axis {} differ", i));
-  }
+  meet_shapes(call["arrays"], parts, axis);
   return concat(call.walk, parts, axis, call.where);
 }
 
@@ -258,9 +282,7 @@ Value builtin_stack(CallOf<"stack">& call) {
   if (const auto* many = call["arrays"].value().get_if<ManyValue>())
     return stack_of_many(call, *many);
   std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
-  for (const ArrayValue& part : parts)
-    if (part->type.shape != parts[0]->type.shape)
-      sizes_differ(call["arrays"], parts[0], part, "their shapes differ");
+  meet_shapes(call["arrays"], parts, -1);
   int axis = 0;
   if (call["axis"].given())
     axis = axis_argument(call["axis"], parts[0]->type, 1);
@@ -495,12 +517,10 @@ ArrayValue roll_axis(Walk& walk, const ArrayValue& x, int axis,
 }
 
 /// Rotated along one axis by a shift that is an array's value.
-ArrayValue roll_computed(Argument written, const ArrayValue& x, int axis) {
+ArrayValue roll_computed(Argument written, ArrayValue shift,
+                         const ArrayValue& x, int axis) {
   BuiltinCall& call = written.call();
   Walk& walk = call.walk;
-  ArrayValue shift = *written.value().get_if<ArrayValue>();
-  if (!is_integer(shift->type.dtype) || shift->type.rank() != 0)
-    wrong_argument(written, "an `int` or an integer scalar");
   const ir::Dim size = x->type.shape[axis];
   if (size == ir::Dim(0)) return x;
   const ArrayValue to =
@@ -538,22 +558,19 @@ Value builtin_roll(CallOf<"roll">& call) {
     axes = {0};
   }
   const Argument shift = call["shift"];
-  if (shift.value().array()) {
-    for (int axis : axes) out = roll_computed(shift, out, axis);
-  } else {
-    std::vector<ir::Dim> shifts;
-    if (const TupleValue* tuple = shift.value().tuple()) {
-      for (const Value& item : tuple->items) {
-        if (!item.is<IntValue>()) wrong_argument(shift, item, "an `int`");
-        shifts.push_back(item.get_if<IntValue>()->value);
-      }
-    } else {
-      shifts.assign(axes.size(), int_argument(shift));
-    }
-    if (shifts.size() != axes.size())
-      wrong_argument(shift, "one shift for each axis");
-    for (size_t i = 0; i < axes.size(); ++i)
-      out = roll_axis(walk, out, axes[i], shifts[i], call.where);
+  const TupleValue* tuple = shift.value().tuple();
+  if (tuple && tuple->items.size() != axes.size())
+    wrong_argument(shift, "one shift for each axis");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Value& by = tuple ? tuple->items[i] : shift.value();
+    if (const auto* known = by.get_if<IntValue>())
+      out = roll_axis(walk, out, axes[i], known->value, call.where);
+    else if (const ArrayValue* computed = integer_scalar(by))
+      out = roll_computed(shift, *computed, out, axes[i]);
+    else if (tuple)
+      wrong_argument(shift, by, "an `int` or an integer scalar");
+    else
+      wrong_argument(shift, "an `int` or an integer scalar");
   }
   return reshape(walk, out, x->type.shape, call.where);
 }

@@ -116,12 +116,26 @@ void forbid_loose_items(Walk& walk, const Builtin& builtin,
             .set_help(fmt::format("write `{}({}{})`", builtin.name, before,
                                   fmt::format(fmt::runtime(row.form), items))));
   }
+}
+
+/// `where(c)`, `log(8, 2)`: forms that other libraries have.
+void forbid_other_forms(Walk& walk, const Builtin& builtin,
+                        const std::vector<CallArgument>& positional,
+                        Span where) {
+  const auto text = [&](size_t i) { return positional[i].where.text(); };
+  if (positional.size() == 2 && builtin.name == "log")
+    walk.fail(diagnostic(Code::too_many_arguments, positional[1].where,
+                         builtin.name, "one positional argument", 2)
+                  .set_help(fmt::format(
+                      "the logarithm to another base is `log({0}) / log({1})`, "
+                      "or `log2({0})`, `log10({0})`",
+                      text(0), text(1))));
   if (positional.size() == 1 && builtin.name == "where")
     walk.fail(diagnostic(Code::missing_argument, where, builtin.name,
                          std::string_view("x"))
                   .set_help(fmt::format("the positions of true elements are "
                                         "`nonzero({})`",
-                                        positional[0].where.text())));
+                                        text(0))));
 }
 
 }  // namespace
@@ -130,7 +144,10 @@ Value call_builtin(Walk& walk, const Builtin& builtin,
                    std::vector<CallArgument> positional,
                    std::vector<std::pair<std::string, CallArgument>> named,
                    Span where) {
-  if (named.empty()) forbid_loose_items(walk, builtin, positional, where);
+  if (named.empty()) {
+    forbid_loose_items(walk, builtin, positional, where);
+    forbid_other_forms(walk, builtin, positional, where);
+  }
   MatchedArguments matched =
       match_arguments(walk, builtin.name, builtin.parameters, builtin.signature,
                       std::move(positional), std::move(named), where, Span());

@@ -1,10 +1,14 @@
 #include "lang/code/text_steps.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 
+#include "lang/ops/elements.h"
 #include "lang/ops/index_plan.h"
 #include "lang/ops/text.h"
 
@@ -73,11 +77,13 @@ bool give(TextRun& run, const Step* step, const uint64_t* window, Text text) {
 
 [[gnu::noinline]] bool copy(TextRun& run, const Step* step, uint64_t* window) {
   run.at(window, step->out) = run.at(window, step->in[0]);
+  window[step->out] = window[step->in[0]];
   return true;
 }
 
 [[gnu::noinline]] bool move(TextRun& run, const Step* step, uint64_t* window) {
   run.at(window, step->out) = std::move(run.at(window, step->in[0]));
+  window[step->out] = window[step->in[0]];
   return true;
 }
 
@@ -318,6 +324,90 @@ bool add_item(TextRun& run, const Step* step, const uint64_t* window,
   return !run.at(window, step->in[0]).items->items.empty();
 }
 
+// ---- arrays ----------------------------------------------------------------
+
+DType dtype_of(const Step* step) {
+  return static_cast<DType>(step->number & 0xff);
+}
+size_t rank_of(const Step* step) {
+  return static_cast<size_t>(step->number >> 8);
+}
+
+bool give_array(TextRun& run, const Step* step, uint64_t* window,
+                std::shared_ptr<OwnArray> array) {
+  if (!array) return false;
+  window[step->out] = std::bit_cast<uint64_t>(
+      static_cast<const jit::bytecode::ElementView*>(array.get()));
+  run.at(window, step->out) = {{}, nullptr, std::move(array)};
+  return true;
+}
+
+std::shared_ptr<OwnArray> array_of(TextRun& run, const Step* step,
+                                   const uint64_t* window) {
+  std::vector<int64_t> shape(rank_of(step));
+  std::memcpy(shape.data(), window + step->in[0],
+              shape.size() * sizeof(int64_t));
+  return make_own_array(*run.host, dtype_of(step), std::move(shape));
+}
+
+/// Fills an array with one element.
+[[gnu::noinline]] bool make_array(TextRun& run, const Step* step,
+                                  uint64_t* window) {
+  std::shared_ptr<OwnArray> array = array_of(run, step, window);
+  if (!array) return false;
+  const auto bytes = static_cast<size_t>(array->cell->type.bytes());
+  const auto each = static_cast<size_t>(byte_size(dtype_of(step)));
+  for (size_t at = 0; at < bytes; at += each)
+    std::memcpy(array->elements + at, &window[step->in[1]], each);
+  return give_array(run, step, window, std::move(array));
+}
+
+[[gnu::noinline]] bool count_array(TextRun& run, const Step* step,
+                                   uint64_t* window) {
+  std::shared_ptr<OwnArray> array = array_of(run, step, window);
+  if (!array) return false;
+  const auto count_as = [&]<class T>(T first) {
+    T* elements = reinterpret_cast<T*>(array->elements);
+    std::iota(elements, elements + array->shape[0], first);
+  };
+  switch (byte_size(dtype_of(step))) {
+    case 4: count_as(int32_t{0}); break;
+    case 8: count_as(int64_t{0}); break;
+    default: return false;
+  }
+  return give_array(run, step, window, std::move(array));
+}
+
+[[gnu::noinline]] bool copy_array(TextRun& run, const Step* step,
+                                  uint64_t* window) {
+  const auto& view =
+      *std::bit_cast<const jit::bytecode::ElementView*>(window[step->in[0]]);
+  return give_array(
+      run, step, window,
+      copy_own_array(*run.host, dtype_of(step),
+                     {view.sizes, view.sizes + rank_of(step)}, view.data));
+}
+
+[[gnu::noinline]] bool own_alone(TextRun& run, const Step* step,
+                                 uint64_t* window) {
+  const OwnArray& array = *run.at(window, step->out).array;
+  return give_array(run, step, window,
+                    copy_own_array(*run.host, array.cell->type.dtype,
+                                   array.shape, array.elements));
+}
+
+template <class T>
+void store_element(const Step* step, uint64_t* window, StepRun* any) {
+  TextRun& run = run_of(any);
+  if (run.at(window, step->out).array.use_count() > 1 &&
+      !own_alone(run, step, window)) [[unlikely]]
+    return fail(step, window, any);
+  std::memcpy(run.at(window, step->out).array->elements +
+                  window[step->in[0]] * sizeof(T),
+              &window[step->in[1]], sizeof(T));
+  [[clang::musttail]] return step[1].function(step + 1, window, any);
+}
+
 // ---- functions of text -----------------------------------------------------
 
 bool is_small(char c) { return c >= 'a' && c <= 'z'; }
@@ -415,6 +505,49 @@ constexpr NamedStep functions[] = {
 
 }  // namespace
 
+std::shared_ptr<OwnArray> own_array(ArrayValue cell, uint8_t* elements,
+                                    std::vector<int64_t> shape) {
+  auto out = std::make_shared<OwnArray>();
+  out->shape = std::move(shape);
+  out->cell = std::move(cell);
+  out->elements = elements;
+  out->data = elements;
+  out->sizes = out->shape.data();
+  return out;
+}
+
+std::shared_ptr<OwnArray> make_own_array(Walk& walk, DType dtype,
+                                         std::vector<int64_t> shape) {
+  // Of larger ones the walk says what is wrong, or computes with them at once.
+  constexpr int64_t most_elements = int64_t{1} << 26;
+  int64_t count = 1;
+  for (const int64_t size : shape) {
+    if (size < 0 || size > most_elements) return nullptr;
+    count *= size;
+    if (count > most_elements) return nullptr;
+  }
+  auto [cell, elements] =
+      unset_array(walk, dtype, ir::Shape(shape.begin(), shape.end()));
+  return cell ? own_array(std::move(cell), elements, std::move(shape))
+              : nullptr;
+}
+
+std::shared_ptr<OwnArray> copy_own_array(Walk& walk, DType dtype,
+                                         std::vector<int64_t> shape,
+                                         const uint8_t* elements) {
+  auto out = make_own_array(walk, dtype, std::move(shape));
+  if (out && out->cell->type.bytes() > 0)
+    std::memcpy(out->elements, elements,
+                static_cast<size_t>(out->cell->type.bytes()));
+  return out;
+}
+
+StepFunction store_element_step(int64_t bytes) {
+  if (bytes == 1) return store_element<uint8_t>;
+  if (bytes == 2) return store_element<uint16_t>;
+  return bytes == 4 ? store_element<uint32_t> : store_element<uint64_t>;
+}
+
 StepFunction text_function_step(std::string_view builtin) {
   const auto* found =
       std::ranges::find(functions, builtin, &NamedStep::builtin);
@@ -449,6 +582,9 @@ StepFunction text_step(TextStep step) {
     case TextStep::items_length: return sure_step_of<items_length>;
     case TextStep::require_items: return sure_step_of<require_items>;
     case TextStep::require_some: return sure_step_of<require_some>;
+    case TextStep::make_array: return sure_step_of<make_array>;
+    case TextStep::count_array: return sure_step_of<count_array>;
+    case TextStep::copy_array: return sure_step_of<copy_array>;
   }
   __builtin_unreachable();
 }

@@ -1,7 +1,8 @@
 #pragma once
-// Text in threaded code. A register holds a number; what stands for text, or
-// for a tuple of texts or ints, lies beside the registers, one for each, and is
-// shared and counted as everywhere.
+// Text in threaded code, and arrays that functions make. A register holds a
+// number; what stands for text, for a tuple of texts or ints, or for such an
+// array lies beside the registers, one for each, and is shared and counted as
+// everywhere.
 //
 // A step has a quick way for what programs do most: text of ASCII, small ints.
 // For all else it asks TextRun::evaluate, which does what the walk would.
@@ -12,17 +13,37 @@
 
 #include "jit/bytecode/call_steps.h"
 #include "lang/context/value.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
-/// What belongs to a register that stands for text, or for a tuple.
+/// An array that a function has made: its register has the address of the view.
+struct OwnArray : jit::bytecode::ElementView {
+  std::vector<int64_t> shape;
+  ArrayValue cell;              // it lies in the host's memory
+  uint8_t* elements = nullptr;  // may be written, where one register holds it
+};
+std::shared_ptr<OwnArray> own_array(ArrayValue cell, uint8_t* elements,
+                                    std::vector<int64_t> shape);
+/// Null if there is no memory, or a size is negative, or they are too large.
+std::shared_ptr<OwnArray> make_own_array(Walk& walk, DType dtype,
+                                         std::vector<int64_t> shape);
+/// One with the elements of another array of this shape.
+std::shared_ptr<OwnArray> copy_own_array(Walk& walk, DType dtype,
+                                         std::vector<int64_t> shape,
+                                         const uint8_t* elements);
+
+/// What belongs to a register that stands for text, a tuple, or an array that
+/// was made here.
 struct Held {
   Text text;
   std::shared_ptr<const TupleValue> items;
+  std::shared_ptr<OwnArray> array = nullptr;
 };
 
 /// A run: what the steps find behind their StepRun.
 struct TextRun : jit::bytecode::CallRun {
+  Walk* host = nullptr;
   const uint64_t* first = nullptr;  // of all registers
   std::vector<Held> held;           // of each, as far as any was needed
   const Held* constants = nullptr;
@@ -39,7 +60,8 @@ struct TextRun : jit::bytecode::CallRun {
 enum class TextStep : uint8_t {
   /// A function begins that has so many registers, `number`.
   begin,
-  /// held = constant `number`; held in[0]; that, of which nothing is left.
+  /// held = constant `number`; in[0] and what it holds; that, of which nothing
+  /// is left.
   constant,
   copy,
   move,
@@ -81,8 +103,22 @@ enum class TextStep : uint8_t {
   /// Fails unless the tuple in[0] has `number` items, or some.
   require_items,
   require_some,
+  /// An array of the type `number` (array_number), whose sizes are in in[0] and
+  /// the registers behind it: of elements in[1]; of 0, 1, 2, ...; of those that
+  /// the array in[0] (an ElementView) has. Fails where it cannot be made.
+  make_array,
+  count_array,
+  copy_array,
 };
 jit::StepFunction text_step(TextStep step);
+
+/// The element, of so many bytes, at place in[0] of the array `out` is in[1].
+/// The array is then this register's alone.
+jit::StepFunction store_element_step(int64_t bytes);
+
+constexpr int64_t array_number(DType dtype, int rank) {
+  return static_cast<int64_t>(rank) << 8 | static_cast<int64_t>(dtype);
+}
 
 /// `step` fits 32 bits.
 constexpr int64_t slice_number(bool has_start, bool has_stop, int64_t step) {

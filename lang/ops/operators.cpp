@@ -538,8 +538,13 @@ std::vector<ArrayValue> promote_to_float(Walk& walk,
 
 // ---- broadcasting ----------------------------------------------------------
 
-std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
-                                         const ir::Shape& b) {
+namespace {
+
+/// What two arrays broadcast to, where `meet` gives the size of two axes that
+/// are neither equal nor 1, or nothing.
+template <class Meet>
+std::optional<ir::Shape> broadcast_by(const ir::Shape& a, const ir::Shape& b,
+                                      const Meet& meet) {
   const ir::Shape& longer = a.size() >= b.size() ? a : b;
   const ir::Shape& shorter = a.size() >= b.size() ? b : a;
   ir::Shape out = longer;
@@ -547,9 +552,42 @@ std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
   for (size_t i = 0; i < shorter.size(); ++i) {
     ir::Dim& size = out[lead + i];
     if (size == shorter[i] || shorter[i] == ir::Dim(1)) continue;
-    if (size != ir::Dim(1)) return std::nullopt;
-    size = shorter[i];
+    const std::optional<ir::Dim> both =
+        size == ir::Dim(1) ? shorter[i] : meet(size, shorter[i]);
+    if (!both) return std::nullopt;
+    size = *both;
   }
+  return out;
+}
+
+/// Whether only running tells what the size is.
+bool is_open(const ir::Dim& size) {
+  return size.to_string().find('?') != std::string::npos;
+}
+
+}  // namespace
+
+std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
+                                         const ir::Shape& b) {
+  return broadcast_by(a, b, [](const ir::Dim&, const ir::Dim&) {
+    return std::optional<ir::Dim>();
+  });
+}
+
+std::optional<ir::Dim> equal_size(Walk& walk, const ir::Dim& a,
+                                  const ir::Dim& b) {
+  if (a == b) return a;
+  if (walk.mode() != Mode::check || walk.in_compiled_code())
+    return std::nullopt;
+  if (is_open(a)) return is_open(b) ? unknown_int(walk).value : b;
+  return is_open(b) ? std::optional(a) : std::nullopt;
+}
+
+ArrayValue taken_for(Walk& walk, const ArrayValue& array, ir::Shape shape) {
+  if (array->type.shape == shape) return array;
+  ArrayValue out =
+      walk.unknown_array({default_dtype(*array), std::move(shape)});
+  copy_facts(*array, *out);
   return out;
 }
 
@@ -566,34 +604,15 @@ std::string difference(const ir::Shape& a, const ir::Shape& b) {
   return "the ranks differ";
 }
 
-/// Whether only running tells what the size is.
-bool is_open(const ir::Dim& size) {
-  return size.to_string().find('?') != std::string::npos;
-}
-
-/// The shape of both, if sizes that only running tells are what they have to
-/// be: while checking, outside of compiled code, where the run looks at them.
-std::optional<ir::Shape> possible_shape(Walk& walk, const ir::Shape& a,
-                                        const ir::Shape& b) {
-  if (walk.mode() != Mode::check || walk.in_compiled_code())
-    return std::nullopt;
-  const ir::Shape& longer = a.size() >= b.size() ? a : b;
-  const ir::Shape& shorter = a.size() >= b.size() ? b : a;
-  ir::Shape out = longer;
-  const size_t lead = longer.size() - shorter.size();
-  for (size_t i = 0; i < shorter.size(); ++i) {
-    ir::Dim& size = out[lead + i];
-    const ir::Dim& other = shorter[i];
-    if (size == other || other == ir::Dim(1)) continue;
-    const bool open = is_open(size), other_open = is_open(other);
-    if (size == ir::Dim(1) || (open && !other_open))
-      size = other;
-    else if (open && other_open)
-      size = unknown_int(walk).value;
-    else if (!other_open)
-      return std::nullopt;
-  }
-  return out;
+/// Whether an array of this shape can be broadcast to another one, if sizes
+/// that only running tells are what they have to be.
+bool may_broadcast(Walk& walk, const ir::Shape& from, const ir::Shape& to) {
+  if (from.size() > to.size()) return false;
+  const size_t lead = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != ir::Dim(1) && !equal_size(walk, from[i], to[lead + i]))
+      return false;
+  return true;
 }
 
 bool all_constant(const ir::Shape& shape) {
@@ -621,12 +640,10 @@ ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
   if (array->type.shape == shape) return array;
   const auto common = broadcast_shape(array->type.shape, shape);
   if (!common || *common != shape) {
-    if (!possible_shape(walk, array->type.shape, shape))
+    if (!may_broadcast(walk, array->type.shape, shape))
       fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
                   "broadcasting");
-    ArrayValue possible = walk.unknown_array({default_dtype(*array), shape});
-    copy_facts(*array, *possible);
-    return possible;
+    return taken_for(walk, array, shape);
   }
   if (array->weak)
     return broadcast_to(
@@ -652,9 +669,10 @@ void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
   if (arrays.empty()) return;
   ir::Type common = arrays[0]->type;
   for (size_t i = 1; i < arrays.size(); ++i) {
-    auto shape = broadcast_shape(common.shape, arrays[i]->type.shape);
-    if (!shape)
-      shape = possible_shape(walk, common.shape, arrays[i]->type.shape);
+    const auto shape = broadcast_by(common.shape, arrays[i]->type.shape,
+                                    [&](const ir::Dim& a, const ir::Dim& b) {
+                                      return equal_size(walk, a, b);
+                                    });
     if (!shape) {
       ir::Type seen = arrays[i]->type;
       // In the words of the program: types before promotion.

@@ -75,6 +75,13 @@ std::vector<ArrayValue> promote_to_float(Walk& walk,
 /// Nothing if they do not fit.
 std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
                                          const ir::Shape& b);
+/// The size of two axes that must have the same one, or nothing if they have
+/// not. Sizes that only running tells are what they have to be: while checking,
+/// outside of compiled code, where the run looks at them.
+std::optional<ir::Dim> equal_size(Walk& walk, const ir::Dim& a,
+                                  const ir::Dim& b);
+/// An array of which `equal_size` has told the sizes.
+ArrayValue taken_for(Walk& walk, const ArrayValue& array, ir::Shape shape);
 /// The array at this shape, which it must fit (an error otherwise).
 ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
                         const ir::Shape& shape, Span where);

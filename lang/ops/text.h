@@ -16,6 +16,9 @@ namespace unisono::lang {
 
 /// No text has more bytes.
 inline constexpr size_t max_text_bytes = size_t{16} << 20;
+/// Of a tree of values that a program makes.
+inline constexpr size_t max_leaves = 65'536;
+inline constexpr size_t max_levels = 256;
 /// An error at `where` if a text would have more bytes.
 void check_text_size(Walk& walk, size_t bytes, Span where);
 

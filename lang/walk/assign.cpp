@@ -129,6 +129,18 @@ void Walker::assign_inside(const Expr& whole, const CallArgument* given,
   assign_whole(holder, name.text, std::move(value), stmt);
 }
 
+/// A value that a program makes is no larger than this.
+void Walker::check_tree(const Value& value, Span where) {
+  const TreeSize size = tree_size(value);
+  if (size.leaves > max_leaves)
+    walk_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                          max_leaves, "leaves")
+                   .set_help("many values of one type are an array"));
+  if (size.height > max_levels)
+    walk_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                          max_levels, "levels"));
+}
+
 /// What a variable becomes.
 void Walker::assign_whole(const Env& holder, const std::string& name,
                           CallArgument value, const AssignStmt& stmt) {

@@ -2,15 +2,20 @@
 // host, what compiled code cannot do goes member by member.
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/indexing.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
-#include "lang/walk/walker.h"
+#include "lang/walk/function_code.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 
@@ -57,6 +62,59 @@ ir::Dim member_count(Walk& walk, const Value& over, Span where) {
                : rows_of(over)->length();
 }
 
+/// Ints, or scalars of one type, one at each place `leaf` of some items, as an
+/// array; null if it takes an operation, or these are other values.
+ArrayValue stacked_scalars(Walk& walk,
+                           const std::vector<std::vector<Value>>& items,
+                           size_t leaf) {
+  if (walk.mode() != Mode::run || walk.context().scope ||
+      walk.machine().compile_only ||
+      home_device(walk.machine().runtime->devices()).kind() != DeviceKind::cpu)
+    return nullptr;
+  const auto as_i32 = [](const Value& value) {
+    const auto* i = value.get_if<IntValue>();
+    return i && i->value.is_constant() && !i->value.overflowed() &&
+                   std::in_range<int32_t>(i->value.value())
+               ? std::optional(static_cast<int32_t>(i->value.value()))
+               : std::nullopt;
+  };
+  const ArrayCell* first = items.front()[leaf].array();
+  const DType dtype = first ? first->type.dtype : DType::I32;
+  if (first ? first->weak : !as_i32(items.front()[leaf])) return nullptr;
+  auto [out, data] =
+      unset_array(walk, dtype, {ir::Dim(static_cast<int64_t>(items.size()))});
+  if (!out) return nullptr;
+  const auto bytes = static_cast<size_t>(byte_size(dtype));
+  for (const std::vector<Value>& item : items) {
+    const ArrayCell* cell = item[leaf].array();
+    const std::optional<int32_t> number = as_i32(item[leaf]);
+    const bool alike = first ? cell && cell->type == first->type && !cell->weak
+                             : number.has_value();
+    const uint8_t* element =
+        first && alike ? readable_elements(*cell) : nullptr;
+    if (!alike || (first && (!element || first->type.rank() != 0)))
+      return nullptr;
+    if (first)
+      std::memcpy(data, element, bytes);
+    else
+      std::memcpy(data, &*number, bytes);
+    data += bytes;
+  }
+  return out;
+}
+
+/// How many items there are, if that is known.
+int64_t item_count(const Value& over) {
+  if (const TupleValue* tuple = over.tuple())
+    return static_cast<int64_t>(tuple->items.size());
+  if (const auto rows = rows_of(over))
+    return rows->length().is_constant() ? rows->length().value() : 0;
+  const auto* range = over.get_if<RangeValue>();
+  if (!range) return 0;
+  const auto* stop = (*range->start_stop_step)[1].get_if<IntValue>();
+  return stop && stop->value.is_constant() ? std::abs(stop->value.value()) : 0;
+}
+
 }  // namespace
 
 /// What the members of a comprehension are together: an array or a tree of
@@ -78,7 +136,12 @@ Value Walker::collected(std::vector<Value> items, Span where) {
       leaves, [&](const auto& of) { return of.size() == width; });
   if (!alike) return joined("stack", std::move(items));  // the error
   size_t leaf = 0;
-  return map_leaves(items.front(), [&](const Value&) {
+  return map_leaves(items.front(), [&](const Value&) -> Value {
+    if (items.size() > 1 && alike)
+      if (ArrayValue all = stacked_scalars(walk_, leaves, leaf)) {
+        ++leaf;
+        return all;
+      }
     // An operation has few operands.
     constexpr size_t most = 256;
     std::vector<Value> parts;
@@ -189,7 +252,11 @@ Value Walker::members(const Expr& part, const Value& over, const Member& member,
       if (failure.open || failure.reported != told) throw;
       const Code code = told ? s_.found[found].code : failure.diagnostic.code;
       if (!may_be_of_compiled_code(code)) throw;
-      while (s_.found.size() > found) s_.found.pop_back();
+      // The next comprehension may meet the same.
+      forget_found(found);
+      std::erase_if(s_.memo, [](const auto& call) {
+        return call.second.failed && !call.second.open;
+      });
       while (s_.types.size() > types) s_.types.pop_back();
       s_.gave_up = gave_up;  // a recursion without end does
       s_.by_turns.insert(&part);
@@ -218,6 +285,15 @@ Value Walker::selected(const Comprehension& e, const Value& over,
   return IterableValue{std::make_shared<const Rows>(std::move(tree), *count)};
 }
 
+/// The items that a `for` would take one by one.
+Value Walker::all_items(const Sequence& sequence, Span where) {
+  std::vector<Value> out;
+  const std::unique_ptr<Items> items = sequence.items(walk_, where);
+  for (int64_t i = 0; i < sequence.length().value(); ++i)
+    out.push_back(items->next(walk_, where));
+  return make_tuple(std::move(out));
+}
+
 Value Walker::generate(const Comprehension& e, size_t generator,
                        const Env& env) {
   if (generator == e.generators.size()) return expr(*e.element, env);
@@ -236,10 +312,26 @@ Value Walker::generate(const Comprehension& e, size_t generator,
   const Member member = [&](const Value& value) {
     return generate(e, generator + 1, named(value));
   };
+  if (const auto* made = over.get_if<IterableValue>();
+      made && made->iterable->sequence() && walk_.mode() == Mode::run)
+    over = all_items(*made->iterable->sequence(), where);
+  if (const auto* range = over.get_if<RangeValue>();
+      range && !walk_.in_compiled_code())
+    over = with_known_ends(walk_, *range, where);
+  // The innermost generator's members and conditions may be code.
+  const auto coded = [&](const Expr& part, const Member& walked) {
+    const bool last = generator + 1 == e.generators.size();
+    return last ? as_code(part, g.pattern, env, item_count(over), walked)
+                : walked;
+  };
+  const Member one = coded(*e.element, member);
+  const Member asks = [&](const Value& value) {
+    return expr(*e.condition, named(value));
+  };
+  const Member asked = e.condition ? coded(*e.condition, asks) : asks;
   // The condition as a value: the host may know it.
   const Member holds = [&](const Value& value) -> Value {
-    const Condition c =
-        condition(expr(*e.condition, named(value)), e.condition->span);
+    const Condition c = condition(asked(value), e.condition->span);
     if (c.known) return BoolValue{c.known};
     return c.array ? Value(c.array) : walk_.unknown_array({DType::Bool, {}});
   };
@@ -258,7 +350,7 @@ Value Walker::generate(const Comprehension& e, size_t generator,
         if (known && !*host->value) continue;
         open |= !known;
       }
-      items.push_back(member(item));
+      items.push_back(one(item));
     }
     if (items.empty())
       walk_.fail(diagnostic(Code::empty_array, e.span,
@@ -275,10 +367,8 @@ Value Walker::generate(const Comprehension& e, size_t generator,
         diagnostic(Code::not_iterable, where, type_name(over))
             .set_help("a comprehension runs over a range, the rows of an "
                       "array, or a tuple"));
-  if (range && !walk_.in_compiled_code())
-    over = with_known_ends(walk_, *range, where);
   if (e.condition) over = selected(e, over, holds, where);
-  return members(*e.element, over, member, where, e.span);
+  return members(*e.element, over, one, where, e.span);
 }
 
 /// The turns of a comprehension over numbers that are known, each of which is
@@ -339,6 +429,20 @@ Value Walker::members_in_brackets(const Expr& e, const Env& env) {
   return expr(e, env);
 }
 
+/// An argument for a parameter of a builtin or of the library: where several
+/// things are wanted, brackets hold them as a tuple does, `concat([a, b])`.
+CallArgument Walker::argument_in_brackets(std::string_view parameter,
+                                          const Expr& e, const Env& env) {
+  // Collectives alone have parameters of the first two names.
+  if (parameter == "perm" || parameter == "groups")
+    return {members_in_brackets(e, env), e.span};
+  const auto* brackets = parameter == "arrays" ? as<Array>(e) : nullptr;
+  if (!brackets || brackets->items.empty()) return argument(e, env);
+  std::vector<Value> items;
+  for (const ExprPtr& item : brackets->items) items.push_back(expr(*item, env));
+  return {make_tuple(std::move(items)), e.span};
+}
+
 Value Walker::comprehension(const Comprehension& e, const Env& env) {
   const Value result = generate(e, 0, env);
   for_each_leaf(result, [&](const Value& leaf) {
@@ -346,6 +450,108 @@ Value Walker::comprehension(const Comprehension& e, const Env& env) {
       walk_.check_size(array->type, e.span);
   });
   return result;
+}
+
+// ---- members as code
+// ---------------------------------------------------------
+
+/// The values that the names of a pattern have; false if it does not fit.
+bool MemberCode::split(const Pattern& pattern, const Value& item,
+                       std::vector<std::pair<const Pattern*, Value>>& out) {
+  if (pattern.kind == Pattern::Kind::wildcard) return true;
+  if (pattern.kind == Pattern::Kind::name) {
+    out.emplace_back(&pattern, item);
+    return out.size() <= 16;  // few are more
+  }
+  const TupleValue* tuple = item.tuple();
+  if (!tuple || tuple->items.size() != pattern.items.size()) return false;
+  for (size_t i = 0; i < pattern.items.size(); ++i)
+    if (!split(pattern.items[i], tuple->items[i], out)) return false;
+  return true;
+}
+
+std::shared_ptr<MemberCode> MemberCode::make(Walker& walker, const Expr& expr,
+                                             const Pattern& pattern,
+                                             const Value& item,
+                                             const Env& env) {
+  const int64_t free =
+      walker.walk_.machine().limits.depth - walker.s_.call_depth;
+  std::vector<std::pair<const Pattern*, Value>> names;
+  if (!walker.may_run_code() || free < 0 || !split(pattern, item, names))
+    return nullptr;
+  MemberStart start{&expr, env, {}};
+  for (const auto& [name, value] : names) {
+    const auto kind = array_kind(value);
+    if (!kind || kind->is(HostKind::Form::array)) return nullptr;
+    start.names.push_back({name, *kind});
+  }
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): a private constructor
+  std::shared_ptr<MemberCode> out(new MemberCode(walker));
+  out->pattern_ = &pattern;
+  out->where_ = expr.span;
+  out->code_ = compile_member(walker, start);
+  if (!out->code_) return nullptr;
+  auto& codes = walker.s_.function_codes;
+  if (!codes) codes = std::make_shared<FunctionCodes>();
+  out->memory_ = codes->take(*out->code_, static_cast<size_t>(free) + 1);
+  return out;
+}
+
+MemberCode::~MemberCode() {
+  if (memory_) walker_.s_.function_codes->memory.push_back(std::move(memory_));
+}
+
+/// Puts what the names of a pattern stand for into the first registers; false
+/// if that is none of the kinds that the code is for.
+bool MemberCode::set(const Pattern& pattern, const Value& item, size_t& place) {
+  if (pattern.kind == Pattern::Kind::wildcard) return true;
+  if (pattern.kind == Pattern::Kind::tuple) {
+    const TupleValue* tuple = item.tuple();
+    if (!tuple || tuple->items.size() != pattern.items.size()) return false;
+    for (size_t i = 0; i < pattern.items.size(); ++i)
+      if (!set(pattern.items[i], tuple->items[i], place)) return false;
+    return true;
+  }
+  const HostKind& kind = code_->functions[0].params[place];
+  if (kind.is_held() && held_kind(item) != kind) return false;
+  return run_->set_argument(item, kind, memory_->registers.data(), place++);
+}
+
+std::optional<Value> MemberCode::operator()(const Value& item) {
+  const FunctionCode::Compiled& root = code_->functions[0];
+  uint64_t* registers = memory_->registers.data();
+  if (!run_) {
+    run_ = std::make_unique<Walker::CodeRun>(walker_, *code_, where_);
+    if (code_->holds) run_->held.resize(root.registers);
+    const int free =
+        walker_.walk_.machine().limits.depth - walker_.s_.call_depth;
+    run_->calls =
+        std::span(memory_->calls).first(static_cast<size_t>(free) + 1);
+  }
+  size_t place = 0;
+  if (set(*pattern_, item, place) && run_->run(registers))
+    return run_->result(*root.result, registers, 0, where_);
+  run_ = nullptr;  // it may have stopped anywhere
+  return std::nullopt;
+}
+
+/// The same as `walked`, which computes a member, or a condition, for one of
+/// `count` items: as code, where these are many.
+Walker::Member Walker::as_code(const Expr& part, const Pattern& pattern,
+                               const Env& env, int64_t count, Member walked) {
+  constexpr int64_t few = 48;
+  if (count < few || !may_run_code()) return walked;
+  // What is traced is walked.
+  return [this, &part, &pattern, env, walked = std::move(walked),
+          code = std::shared_ptr<MemberCode>(),
+          tried = false](const Value& item) mutable -> Value {
+    if (!may_run_code()) return walked(item);
+    if (!std::exchange(tried, true))
+      code = MemberCode::make(*this, part, pattern, item, env);
+    if (code)
+      if (std::optional<Value> result = (*code)(item)) return *result;
+    return walked(item);
+  };
 }
 
 }  // namespace unisono::lang

@@ -4,24 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
-#include "lang/context/traced_text.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
-#include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
-#include "lang/source/utf8.h"
 #include "lang/syntax/jumps.h"
 #include "lang/walk/host_loop.h"
 #include "lang/walk/walker.h"
 #include "runtime/check.h"
-#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 
@@ -157,6 +152,10 @@ void Walker::require_condition(const Value& value, Span where) {
         "element with `where`");
   else if (element_type(value))
     d.set_help("compare it: `x != 0`");
+  else if (value.is<StrValue>())
+    d.set_help("compare it: `s != \"\"`");
+  else if (value.tuple())
+    d.set_help("ask how many it has: `len(t) > 0`");
   walk_.fail(std::move(d));
 }
 
@@ -614,66 +613,6 @@ void Walker::counted_for(const ForStmt& s, const KnownRange& range,
     loop.turn();
     turn(s.pattern, host_counter(range.at(k), range.dtype, where), *s.body, env,
          true);
-  }
-  loop.end();
-}
-
-namespace {
-/// The numbers of the characters; nothing where one is none.
-std::optional<std::vector<uint32_t>> numbers_of(
-    std::span<const std::string_view> characters) {
-  std::vector<uint32_t> out;
-  out.reserve(characters.size());
-  for (const std::string_view c : characters) {
-    const CodePoint point = decode_utf8(c, 0);
-    if (point.length == 0) return std::nullopt;
-    out.push_back(point.value);
-  }
-  return out;
-}
-
-ArrayValue on_home(Walk& walk, const std::vector<uint32_t>& numbers) {
-  auto [out, elements] = unset_array(
-      walk, DType::U32, {ir::Dim(static_cast<int64_t>(numbers.size()))});
-  if (out)
-    std::memcpy(elements, numbers.data(), numbers.size() * sizeof(uint32_t));
-  return out;
-}
-}  // namespace
-
-/// A `for` over the characters of a text on the host. As code it runs over
-/// their numbers.
-void Walker::text_for(const ForStmt& s, const Text& text,
-                      const ProgressValue* shown, const Env& env) {
-  // The body may assign the variable that has it.
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
-  const Text held = text;
-  const auto all = characters(*held);
-  const auto count = static_cast<int64_t>(all.size());
-  HostLoop loop(*this, s, count, shown, env);
-  std::optional<ArrayValue> numbers;  // null: there are none
-  const bool on_cpu =
-      home_device(walk_.machine().runtime->devices()).kind() == DeviceKind::cpu;
-  for (int64_t i = 0; i < count && !is_left(s, env); ++i) {
-    if (on_cpu && loop.is_hot()) {
-      if (!numbers) {
-        const auto points = numbers_of(all);
-        numbers = points ? on_home(walk_, *points) : nullptr;
-      }
-      if (*numbers) {
-        const auto taken = loop.run([&](int64_t more) {
-          compiled_for(s, *numbers, env, i + more, [&](const Value& number) {
-            const ArrayValue& point = *number.get_if<ArrayValue>();
-            return held.is_ascii() ? ascii_character_of(point)
-                                   : character_of(point);
-          });
-        });
-        if (!taken) break;
-        i += static_cast<int64_t>(*taken);
-      }
-    }
-    loop.turn();
-    turn(s.pattern, StrValue{character(all[i])}, *s.body, env, true);
   }
   loop.end();
 }

@@ -148,14 +148,6 @@ std::optional<Ragged> find_ragged(const Array& array) {
   return std::nullopt;
 }
 
-/// Text, or words in brackets.
-bool holds_words(const Value& value) {
-  const TupleValue* tuple = value.tuple();
-  return value.is<StrValue>() ||
-         (tuple && !tuple->items.empty() &&
-          std::ranges::all_of(tuple->items, holds_words));
-}
-
 /// What stands for a record where its fields have values instead of types.
 std::string with_values(const RecordType& record) {
   std::string fields;
@@ -595,6 +587,15 @@ const Builtin* builtin_of(const Value& callee) {
       function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
   return builtin ? *builtin : nullptr;
 }
+
+/// The definition of a function of the library's, or null.
+const DefStmt* library_definition(const Value& callee) {
+  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
+  const auto* closure =
+      function ? std::get_if<Closure>(&(*function)->what) : nullptr;
+  const DefStmt* definition = closure ? closure->definition : nullptr;
+  return definition && is_in_stdlib(definition->span) ? definition : nullptr;
+}
 }  // namespace
 
 void Walker::arguments(
@@ -602,23 +603,25 @@ void Walker::arguments(
     std::vector<CallArgument>& positional,
     std::vector<std::pair<std::string, CallArgument>>& named) {
   const Builtin* builtin = builtin_of(callee);
+  const DefStmt* library = library_definition(callee);
+  // The name of the parameter at a place, of a function that is not the user's.
+  const auto parameter = [&](size_t i) -> std::string_view {
+    if (builtin && i < builtin->parameters.size())
+      return builtin->parameters[i].name;
+    if (!library || i >= library->function.params.size()) return {};
+    return library->function.params[i].pattern.name.text;
+  };
   for (const ArgumentExpr& a : e.arguments) {
     if (a.name && a.name->text == "over") forbid_undeclared_axis(*a.value, env);
-    std::string_view name;
-    if (builtin && a.name)
-      name = a.name->text;
-    else if (builtin && positional.size() < builtin->parameters.size())
-      name = builtin->parameters[positional.size()].name;
-    // Collectives alone have parameters of these names.
-    const bool of_members = name == "perm" || name == "groups";
-    CallArgument value =
-        of_members
-            ? CallArgument{members_in_brackets(*a.value, env), a.value->span}
-            : argument(*a.value, env);
     if (a.name)
-      named.emplace_back(a.name->text, std::move(value));
+      named.emplace_back(
+          a.name->text,
+          argument_in_brackets(
+              builtin || library ? std::string_view(a.name->text) : "",
+              *a.value, env));
     else
-      positional.push_back(std::move(value));
+      positional.push_back(
+          argument_in_brackets(parameter(positional.size()), *a.value, env));
   }
 }
 
@@ -723,26 +726,26 @@ Value Walker::stacked_rows(const Array& e, const Env& env,
                    .set_help("compute it from a range: `[f(i) for i in "
                              "range(n)]`"));
   std::vector<CallArgument> rows(e.items.size()), others;
-  bool all_texts = true;
   const auto evaluate = [&](size_t i, std::optional<DType> dtype) {
     const Expr& item = *e.items[i];
     const auto* inner = as<Array>(item);
     rows[i] = {inner ? array_literal(*inner, env, dtype) : expr(item, env),
                item.span};
-    all_texts = all_texts && holds_words(rows[i].value);
-    const bool fits = element_type(rows[i].value) || holds_words(rows[i].value);
-    if (!fits) fail_element(rows[i]);
   };
   for (size_t i = 0; i < rows.size(); ++i) {
     if (is_empty(*e.items[i])) continue;
     evaluate(i, wanted);
     others.push_back(rows[i]);
   }
-  // Words in brackets are a tuple, as a comprehension of words is.
-  if (all_texts && others.size() == rows.size()) {
-    std::vector<Value> words;
-    for (CallArgument& row : rows) words.push_back(std::move(row.value));
-    return make_tuple(std::move(words));
+  // Words, pairs, records, functions in brackets are a tuple: what no array
+  // holds was meant as a list, as by a comprehension of words.
+  const bool is_list = std::ranges::none_of(others, [](const CallArgument& a) {
+    return element_type(a.value).has_value();
+  });
+  if (is_list && others.size() == rows.size()) {
+    std::vector<Value> items;
+    for (CallArgument& row : rows) items.push_back(std::move(row.value));
+    return make_tuple(std::move(items));
   }
   for (const CallArgument& row : others)
     if (!element_type(row.value)) fail_element(row);
@@ -768,16 +771,8 @@ Value Walker::stacked_rows(const Array& e, const Env& env,
 }
 
 void Walker::fail_element(const CallArgument& item) {
-  const TupleValue* pair = item.value.tuple();
-  const bool numbers =
-      pair && std::ranges::all_of(pair->items, [](const Value& v) {
-        return element_type(v).has_value();
-      });
   walk_.fail(diagnostic(Code::mixed_elements, item.where, type_name(item.value))
-                 .set_help(numbers
-                               ? "a matrix is `[[1, 2], [3, 4]]`, a tuple of "
-                                 "pairs `((1, 2), (3, 4))`"
-                               : "a tuple `(a, b)` holds values of any type"));
+                 .set_help("a tuple `(a, b)` holds values of any type"));
 }
 
 void Walker::fail_rows(size_t row, const ir::Type& type, const ir::Type& first,

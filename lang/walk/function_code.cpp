@@ -44,10 +44,12 @@ Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
     case Form::boolean: return BoolValue{static_cast<uint8_t>(bits) != 0};
     case Form::number:
     case Form::scalar: break;
+    case Form::whole:
     case Form::array:
     case Form::text:
     case Form::texts:
-    case Form::ints: CHECK(false);  // CodeRun knows them
+    case Form::ints:
+    case Form::own: CHECK(false);  // CodeRun knows them
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(kind.dtype)));
   std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
@@ -151,79 +153,6 @@ bool FunctionCode::is_valid(Walk& walk, Span where) const {
   });
 }
 
-/// One call of the walk that runs as code.
-class Walker::CodeRun : public TextRun {
- public:
-  CodeRun(Walker& walker, const FunctionCode& code, Span where)
-      : walker_(walker), code_(code), where_(where) {
-    checked = walker.walk_.machine().checked;
-    fuel = jit::bytecode::calls_between_looks;
-    walk = walk_site;
-    look = tell_turns;
-    evaluate = evaluate_site;
-    constants = code.constants.data();
-  }
-
-  /// What the function gives for arguments in the first registers; nothing if
-  /// the walk has to call it: an element is at fault. What the walk throws
-  /// comes through.
-  std::optional<uint64_t> run(uint64_t* registers);
-  /// Puts an argument into a register; false if it is none for code.
-  bool set_argument(const Value& value, const HostKind& kind,
-                    uint64_t* registers, size_t place);
-  /// What a register of the first window stands for.
-  Value result(const HostKind& kind, uint64_t* registers, uint32_t place,
-               Span where) {
-    return value({kind, false, 0, place}, registers, where);
-  }
-  /// Puts a value into a register.
-  void store(const Value& value, const HostKind& kind, uint64_t* window,
-             uint32_t place);
-  /// Told of the turns of a loop, now and then.
-  std::function<void(int64_t turns)> tell;
-
- private:
-  static void tell_turns(CallRun& run) {
-    const auto& own = static_cast<CodeRun&>(run);
-    if (own.tell) own.tell(static_cast<int64_t>(own.first[own.code_.turns]));
-  }
-  /// Where statements are that the walk does.
-  Env scope() const {
-    return code_.environment && depth == 1
-               ? code_.environment
-               : walker_.s_.frames.back().environment;
-  }
-  static bool walk_site(CallRun& run, const jit::Step* step, uint64_t* window);
-  static bool evaluate_site(TextRun& run, const jit::Step* step,
-                            uint64_t* window);
-  /// The walk does what the step would.
-  bool walk_step_at(const jit::Step* step, uint64_t* window);
-  Value walk_value(const Site& site, uint64_t* window, const jit::Step* step);
-  void walk_rest(const Site& site, uint64_t* window);
-  void push_frames();
-  Env names_of(const FunctionCode::Compiled& function,
-               const uint64_t* window) const;
-  Value value(const HostOperand& operand, const uint64_t* window,
-              Span where) const {
-    if (operand.kind.is_held())
-      return value_of(
-          operand.known
-              ? code_.constants[operand.bits]
-              : held[static_cast<size_t>(window - first) + operand.place],
-          operand.kind);
-    const uint64_t bits = operand.known ? operand.bits : window[operand.place];
-    return value(operand.kind, bits, where);
-  }
-  Value value(const HostKind& kind, uint64_t bits, Span where) const;
-
-  Walker& walker_;
-  const FunctionCode& code_;
-  Span where_;  // the call
-  std::exception_ptr thrown_;
-  /// Arguments that are arrays; at addresses that stay.
-  std::deque<std::pair<FunctionArray, Value>> arrays_;
-};
-
 bool Walker::CodeRun::set_argument(const Value& value, const HostKind& kind,
                                    uint64_t* registers, size_t place) {
   if (kind.is_held()) {
@@ -241,15 +170,53 @@ bool Walker::CodeRun::set_argument(const Value& value, const HostKind& kind,
   return true;
 }
 
+/// The bits of a value of this kind, which is computed first if it is not yet.
+uint64_t Walker::CodeRun::bits_of(const Value& value, const HostKind& kind,
+                                  Span where) const {
+  if (const auto bits = host_bits(value, kind)) return *bits;
+  const ArrayValue array = *value.get_if<ArrayValue>();
+  CHECK(array->type == ir::Type(kind.dtype, {}));
+  const auto bytes = walker_.walk_.host_bytes(array, where);
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data(), bytes.size());
+  return bits;
+}
+
 void Walker::CodeRun::store(const Value& value, const HostKind& kind,
-                            uint64_t* window, uint32_t place) {
-  if (kind.is_held()) {
+                            uint64_t* window, uint32_t place, Span where) {
+  if (kind.is(Form::own)) {
+    FunctionArray array;
+    const HostKind as_array = HostKind::array(kind.dtype, kind.rank);
+    CHECK(array.look_at(walker_.walk_, value, as_array, where));
+    ArrayValue cell = copied(kind.dtype, array.shape, array.data, where);
+    auto* elements = const_cast<uint8_t*>(readable_elements(*cell));
+    auto own = own_array(std::move(cell), elements, array.shape);
+    window[place] =
+        std::bit_cast<uint64_t>(static_cast<const ElementView*>(own.get()));
+    at(window, place).array = std::move(own);
+  } else if (kind.is_held()) {
     at(window, place) = held_of(value);
-    return;
+  } else {
+    window[place] = bits_of(value, kind, where);
   }
-  const auto bits = host_bits(value, kind);
-  CHECK(bits);
-  window[place] = *bits;
+}
+
+/// An array that was made here, as it is now.
+Value Walker::CodeRun::shown(const HostOperand& operand, const uint64_t* window,
+                             Span where) const {
+  const OwnArray& own =
+      *held[static_cast<size_t>(window - first) + operand.place].array;
+  return copied(operand.kind.dtype, own.shape, own.elements, where);
+}
+
+ArrayValue Walker::CodeRun::copied(DType dtype,
+                                   const std::vector<int64_t>& shape,
+                                   const uint8_t* elements, Span where) const {
+  Walk& walk = walker_.walk_;
+  auto array = array_from_host(home_device(walk.machine().runtime->devices()),
+                               dtype, shape, elements);
+  if (!array) walk.fail(array.error(), where);
+  return walk.from_array(std::move(*array));
 }
 
 Value Walker::CodeRun::value(const HostKind& kind, uint64_t bits,
@@ -299,7 +266,7 @@ bool Walker::CodeRun::evaluate_site(TextRun& run, const jit::Step* step,
   const Site& site = found->second;
   try {
     own.store(own.walk_value(site, window, step), site.result, window,
-              step->out);
+              step->out, site.where);
     return true;
   } catch (...) {
     return false;
@@ -446,19 +413,8 @@ void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
     const Binding& binding = names->names.at(local.name);
     // A name is its last one's.
     if (!local.value.changes || binding.where != local.where) continue;
-    const HostKind& kind = local.value.kind;
-    if (kind.is_held()) {
-      store(binding.value, kind, window, local.value.place);
-      continue;
-    }
-    auto bits = host_bits(binding.value, kind);
-    if (!bits) {  // it is still to be computed
-      const ArrayValue array = *binding.value.get_if<ArrayValue>();
-      CHECK(array->type == ir::Type(kind.dtype, {}));
-      const auto bytes = walker_.walk_.host_bytes(array, local.where);
-      std::memcpy(&bits.emplace(0), bytes.data(), bytes.size());
-    }
-    window[local.value.place] = *bits;
+    store(binding.value, local.value.kind, window, local.value.place,
+          local.where);
   }
 }
 
@@ -476,7 +432,7 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* window_at) {
     if (site.what == Site::What::statement || site.what == Site::What::rest ||
         site.only_fails)
       return true;
-    store(result, site.result, window_at, step->out);
+    store(result, site.result, window_at, step->out, site.where);
     return true;
   } catch (...) {
     // The innermost frame reports it.
@@ -635,64 +591,6 @@ std::optional<Value> Walker::call_code(
   memory->held = std::move(run.held);
   codes.memory.push_back(std::move(memory));
   return result;
-}
-
-std::optional<int64_t> Walker::run_loop_code(
-    const LoopStart& start, const std::function<void(int64_t)>& tell,
-    bool& at_fault, std::string& why) {
-  if (!may_run_code() || s_.call_depth > walk_.machine().limits.depth) {
-    why = "functions are walked here";
-    return std::nullopt;
-  }
-  NotCode not_code;
-  const auto code = compile_loop(*this, start, not_code);
-  if (!code) {
-    why = fmt::format("{} ({})", not_code.why, to_string(not_code.where));
-    return std::nullopt;
-  }
-  if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
-  const auto depth =
-      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
-  std::unique_ptr<FunctionCodes::Memory> memory =
-      s_.function_codes->take(*code, depth);
-  uint64_t* registers = memory->registers.data();
-  const Span where = start.loop->span;
-  Recording recording(walk_.machine().recorder, Recorder::Kind::loop,
-                      Recorder::host);
-  LineTimes* times = s_.line_times;
-  const LineTime time(times, LineTimes::Part::code,
-                      times ? walk_.source_id(where) : 0);
-  CodeRun run(*this, *code, where);
-  run.calls = std::span(memory->calls).first(depth);
-  run.tell = tell;
-  run.held = std::move(memory->held);
-  if (code->holds) run.held.resize(code->functions[0].registers);
-  run.first = registers;
-  for (size_t i = 0; i < code->variables.size(); ++i)
-    run.store(start.variables[i].value, code->variables[i].value.kind,
-              registers, code->variables[i].value.place);
-  if (!run.run(registers)) {
-    at_fault = true;
-    why = "an element is at fault";
-    return std::nullopt;
-  }
-  for (size_t i = 0; i < code->variables.size(); ++i) {
-    const FunctionCode::Local& local = code->variables[i];
-    assign(
-        start.variables[i].environment, local.name,
-        run.result(local.value.kind, registers, local.value.place, local.where),
-        where);
-  }
-  const auto turns = static_cast<int64_t>(registers[code->turns]);
-  if (recording) {
-    recording.event().source = walk_.source_id(where);
-    recording.event().turns = turns;
-  }
-  run.held.clear();
-  memory->held = std::move(run.held);
-  s_.function_codes->memory.push_back(std::move(memory));
-  s_.function_codes->loops.insert(start.loop);
-  return turns;
 }
 
 }  // namespace unisono::lang

@@ -12,10 +12,13 @@
 // meanwhile.
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,6 +31,7 @@
 #include "lang/code/text_steps.h"
 #include "lang/walk/walker.h"
 #include "runtime/check.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 
@@ -39,12 +43,17 @@ struct HostKind {
     boolean,  // BoolValue
     either,   // that, or a bool scalar: the condition of an `if`
     number,   // a weak number (value.h): f64 or i64
-    scalar,   // an array of rank 0
-    array,    // another, whose elements are read: a FunctionArray's address
+    // An int, or a weak one: what a function gives with `return 0` and with a
+    // `var`. It can be taken for a number alone.
+    whole,
+    scalar,  // an array of rank 0
+    array,   // another, whose elements are read: a FunctionArray's address
     // Of these the register means nothing, and a Held belongs to it.
     text,   // StrValue
     texts,  // a tuple of texts, however many
     ints,   // a tuple of ints
+    // An array that was made here: the register has its address, too.
+    own,
   };
   /// Of a weak number: whether it is ArrayCell::literal. Of a scalar `unknown`
   /// means that it may still be the number, which has this value exactly, that
@@ -53,11 +62,12 @@ struct HostKind {
   Form form = Form::integer;
   DType dtype = DType::I64;
   Literal literal = Literal::no;
-  int rank = 0;  // of an array
+  int rank = 0;  // of an array, also of one's own
   bool operator==(const HostKind&) const = default;
 
   static HostKind integer() { return {}; }
   static HostKind boolean() { return {Form::boolean, DType::Bool}; }
+  static HostKind whole() { return {Form::whole}; }
   static HostKind scalar(DType dtype) { return {Form::scalar, dtype}; }
   static HostKind number(DType dtype, Literal literal) {
     return {Form::number, dtype, literal};
@@ -65,9 +75,15 @@ struct HostKind {
   static HostKind array(DType dtype, int rank) {
     return {Form::array, dtype, Literal::no, rank};
   }
+  static HostKind own(DType dtype, int rank) {
+    return {Form::own, dtype, Literal::no, rank};
+  }
   static HostKind text() { return {Form::text}; }
   bool is_tuple() const { return form == Form::texts || form == Form::ints; }
-  bool is_held() const { return form == Form::text || is_tuple(); }
+  bool is_held() const {
+    return form == Form::text || form == Form::own || is_tuple();
+  }
+  bool has_elements() const { return form == Form::array || form == Form::own; }
   bool is(Form f) const { return form == f; }
   bool may_be_number() const {
     return form == Form::scalar && literal == Literal::unknown;
@@ -241,11 +257,142 @@ struct FunctionCodes {
   std::unique_ptr<Memory> take(const FunctionCode& code, size_t depth);
 };
 
+/// An expression, of which some names are what changes.
+struct MemberStart {
+  struct Name {
+    const Pattern* pattern = nullptr;
+    HostKind kind;
+  };
+  const Expr* expr = nullptr;
+  Env environment;
+  std::vector<Name> names;
+};
+/// Its code, which prints nothing; null if there is none.
+std::shared_ptr<const FunctionCode> compile_member(Walker& walker,
+                                                   const MemberStart& start);
+
+/// Computes a member of a comprehension for each of many items as code.
+class MemberCode {
+ public:
+  /// Null if it is to be walked.
+  static std::shared_ptr<MemberCode> make(Walker& walker, const Expr& expr,
+                                          const Pattern& pattern,
+                                          const Value& item, const Env& env);
+  ~MemberCode();
+  MemberCode(const MemberCode&) = delete;
+  MemberCode& operator=(const MemberCode&) = delete;
+  /// Nothing if this one is to be walked.
+  std::optional<Value> operator()(const Value& item);
+
+ private:
+  explicit MemberCode(Walker& walker) : walker_(walker) {}
+  static bool split(const Pattern& pattern, const Value& item,
+                    std::vector<std::pair<const Pattern*, Value>>& out);
+  bool set(const Pattern& pattern, const Value& item, size_t& place);
+
+  Walker& walker_;
+  const Pattern* pattern_ = nullptr;
+  Span where_;
+  std::shared_ptr<const FunctionCode> code_;
+  std::unique_ptr<FunctionCodes::Memory> memory_;
+  std::unique_ptr<Walker::CodeRun> run_;  // for one item after the other
+};
+
+/// One call of the walk that runs as code.
+class Walker::CodeRun : public TextRun {
+ public:
+  CodeRun(Walker& walker, const FunctionCode& code, Span where)
+      : walker_(walker), code_(code), where_(where) {
+    checked = walker.walk_.machine().checked;
+    fuel = jit::bytecode::calls_between_looks;
+    walk = walk_site;
+    look = tell_turns;
+    evaluate = evaluate_site;
+    constants = code.constants.data();
+    host = &walker.walk_;
+  }
+
+  /// What the function gives for arguments in the first registers; nothing if
+  /// the walk has to call it: an element is at fault. What the walk throws
+  /// comes through.
+  std::optional<uint64_t> run(uint64_t* registers);
+  /// Puts an argument into a register; false if it is none for code.
+  bool set_argument(const Value& value, const HostKind& kind,
+                    uint64_t* registers, size_t place);
+  /// What a register of the first window stands for.
+  Value result(const HostKind& kind, uint64_t* registers, uint32_t place,
+               Span where) {
+    // Nobody writes to it any more.
+    if (kind.is(HostKind::Form::own)) return at(registers, place).array->cell;
+    // Behind the arguments stands which of two it is.
+    if (kind.is(HostKind::Form::whole))
+      return result(registers[code_.functions[0].params.size()] == 0
+                        ? HostKind::integer()
+                        : HostKind::number(DType::I64, HostKind::Literal::no),
+                    registers, place, where);
+    return value({kind, false, 0, place}, registers, where);
+  }
+  /// Puts a value into a register.
+  void store(const Value& value, const HostKind& kind, uint64_t* window,
+             uint32_t place, Span where);
+  /// Told of the turns of a loop, now and then.
+  std::function<void(int64_t turns)> tell;
+
+ private:
+  static void tell_turns(CallRun& run) {
+    const auto& own = static_cast<CodeRun&>(run);
+    if (own.tell) own.tell(static_cast<int64_t>(own.first[own.code_.turns]));
+  }
+  /// Where statements are that the walk does.
+  Env scope() const {
+    return code_.environment && depth == 1
+               ? code_.environment
+               : walker_.s_.frames.back().environment;
+  }
+  static bool walk_site(CallRun& run, const jit::Step* step, uint64_t* window);
+  static bool evaluate_site(TextRun& run, const jit::Step* step,
+                            uint64_t* window);
+  /// The walk does what the step would.
+  bool walk_step_at(const jit::Step* step, uint64_t* window);
+  Value walk_value(const FunctionCode::Site& site, uint64_t* window,
+                   const jit::Step* step);
+  void walk_rest(const FunctionCode::Site& site, uint64_t* window);
+  void push_frames();
+  Env names_of(const FunctionCode::Compiled& function,
+               const uint64_t* window) const;
+  Value value(const HostOperand& operand, const uint64_t* window,
+              Span where) const {
+    if (operand.kind.is(HostKind::Form::own))
+      return shown(operand, window, where);
+    if (operand.kind.is_held())
+      return value_of(
+          operand.known
+              ? code_.constants[operand.bits]
+              : held[static_cast<size_t>(window - first) + operand.place],
+          operand.kind);
+    const uint64_t bits = operand.known ? operand.bits : window[operand.place];
+    return value(operand.kind, bits, where);
+  }
+  Value value(const HostKind& kind, uint64_t bits, Span where) const;
+  Value shown(const HostOperand& operand, const uint64_t* window,
+              Span where) const;
+  ArrayValue copied(DType dtype, const std::vector<int64_t>& shape,
+                    const uint8_t* elements, Span where) const;
+  uint64_t bits_of(const Value& value, const HostKind& kind, Span where) const;
+
+  Walker& walker_;
+  const FunctionCode& code_;
+  Span where_;  // the call
+  std::exception_ptr thrown_;
+  /// Arguments that are arrays; at addresses that stay.
+  std::deque<std::pair<FunctionArray, Value>> arrays_;
+};
+
 // ---- the compiler -----------------------------------------------------------
 //
 //   function_compiler.cpp  functions, statements
 //   function_expr.cpp      conversions, expressions, conditions
-//   function_text.cpp      text, and tuples of it
+//   function_text.cpp      text, tuples of it, arrays
 //   function_loop.cpp      loops, jumps
 //
 // What is not known there throws NotCode.
@@ -266,7 +413,7 @@ bool is_whole(const HostKind& kind);
 /// A value that is not there as the walk would have it. (One that may still be
 /// a number is: as the scalar that it would be taken for.)
 inline bool is_unknown(const HostKind& kind) {
-  return kind.is(HostKind::Form::either) ||
+  return kind.is(HostKind::Form::either) || kind.is(HostKind::Form::whole) ||
          (kind.is(HostKind::Form::number) &&
           kind.literal == HostKind::Literal::unknown);
 }
@@ -281,6 +428,8 @@ class FunctionCompiler {
   /// else: then it is compiled anew.
   struct Guesses {
     std::map<const Function*, HostKind> results;  // of recursive functions
+    /// Those that give an int in one place, and a weak one in another.
+    std::set<const Function*> whole;
     /// Types that `var`s take which begin as numbers.
     std::map<const LetStmt*, DType> variables;
   };
@@ -290,6 +439,7 @@ class FunctionCompiler {
   std::shared_ptr<const FunctionCode> compile(
       const FunctionPtr& function, const std::vector<HostKind>& params);
   std::shared_ptr<const FunctionCode> compile(const LoopStart& start);
+  std::shared_ptr<const FunctionCode> compile(const MemberStart& start);
 
   /// A guess was wrong, or missing.
   struct WrongGuess {};
@@ -312,8 +462,9 @@ class FunctionCompiler {
   /// The function compiled for these kinds, by its place among `units_`.
   size_t unit_of(const FunctionPtr& function,
                  const std::vector<HostKind>& params, Span where);
-  /// What its result is; while it is being compiled by its annotation.
-  HostKind result_of(size_t unit, Span where);
+  /// What its result is; while it is being compiled by its annotation, or a
+  /// guess.
+  HostKind result_of(size_t unit);
   std::shared_ptr<FunctionCode> link();
   /// What a name outside of functions is; noted as what it must stay.
   Value outer_value(const Env& env, const NameExpr& name);
@@ -342,6 +493,7 @@ class FunctionCompiler::Body {
   /// The loop's variables, and the register of its turns.
   std::pair<std::vector<FunctionCode::Local>, uint32_t> compile(
       const LoopStart& start);
+  void compile(const MemberStart& start);
 
  private:
   using Operand = HostOperand;
@@ -403,6 +555,13 @@ class FunctionCompiler::Body {
       emit(value.kind.is_held() ? text_step(TextStep::copy)
                                 : jit::bytecode::copy_step,
            place, from);
+    return in(value.kind, place);
+  }
+  /// The same, where nothing reads the register any more in which it lies.
+  Operand take(const Operand& value, uint32_t place) {
+    if (value.known || !value.kind.is_held()) return move(value, place);
+    if (value.place != place)
+      emit(text_step(TextStep::move), place, value.place);
     return in(value.kind, place);
   }
   /// A value that no assignment changes.
@@ -492,6 +651,31 @@ class FunctionCompiler::Body {
   void for_held(const Pattern& pattern, const Expr& iterable, const Stmt* s,
                 const std::function<void(Target& end)>& turn);
 
+  // ---- arrays that the function makes
+
+  /// The same of an array: they lie in the host's memory.
+  void hold_array() {
+    const bool on_host =
+        home_device(all_.walk_.machine().runtime->devices()).kind() ==
+        DeviceKind::cpu;
+    if (!on_host)
+      give_up(unit_.where, "arrays do not lie in the host's memory");
+    hold();
+  }
+  std::optional<Operand> new_array(const Call& made, uint32_t place);
+  Operand own_copy(const Operand& array, uint32_t place);
+  uint32_t element_place(const Operand& array,
+                         const std::vector<uint32_t>& indices, uint32_t place);
+  std::vector<uint32_t> indices_of(const Index& e, const Operand& array);
+  Operand load(const Operand& array, uint32_t at, uint32_t place);
+  void assign_element(const Index& target, const AssignStmt& s,
+                      const Operand* given);
+  Operand as_element(const Operand& value, DType dtype, uint32_t place,
+                     Span where);
+  std::optional<Operand> reduction(const Builtin& builtin,
+                                   const std::vector<const Expr*>& arguments,
+                                   uint32_t place, const Expr& whole);
+
   void site(size_t step, Site::What what, const Expr* e, Span where,
             const Operand& a, const Operand& b, HostKind result);
   void walk_statement(const Stmt& statement, bool prints);
@@ -509,8 +693,13 @@ class FunctionCompiler::Body {
   Operand finish(const Expr& e, Use use, uint32_t place);
   void statement(const Stmt& s);
   void let(const LetStmt& s);
+  void let_each(const LetStmt& s, const Tuple& values);
   void jump(const JumpStmt& s);
+  const Local& variable(const NameExpr& name, Span where) const;
   void assign(const AssignStmt& s);
+  void assign_to(const Expr& target, const AssignStmt& s, const Operand* given);
+  void assign_name(const Local& local, const AssignStmt& s,
+                   const Operand* given);
   struct Bounds {
     Operand start, stop;
     int64_t by = 1;

@@ -29,6 +29,11 @@ std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b) {
   };
   if (is_bool_kind(a) && is_bool_kind(b))
     return HostKind{Form::either, DType::Bool};
+  const auto is_int = [](const HostKind& kind) {
+    return kind.is(Form::integer) || kind.is(Form::whole) ||
+           kind == HostKind::number(DType::I64, Literal::no);
+  };
+  if (is_int(a) && is_int(b)) return HostKind::whole();
   if (a.form == b.form && (a.is(Form::number) || a.is(Form::scalar)) &&
       a.dtype == b.dtype) {
     HostKind either = a;
@@ -98,7 +103,7 @@ HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
     give_up(unit_.where, "a variable that is a tuple of ints");
   Operand out = move(value, place);
   if (out.kind.is(Form::boolean)) out.kind = HostKind::scalar(DType::Bool);
-  if (out.kind.is(Form::integer))
+  if (out.kind.is(Form::integer) || out.kind.is(Form::whole))
     out.kind = HostKind::number(DType::I64, Literal::no);
   if (out.kind.is(Form::number)) out.kind.literal = Literal::no;
   return out;
@@ -133,21 +138,32 @@ HostOperand FunctionCompiler::Body::as_scalar_variable(const LetStmt& s,
 /// A result of the function.
 void FunctionCompiler::Body::give(const Operand& value, Span where) {
   const uint32_t before = top_;
+  const Function* syntax = unit_.compiled.syntax;  // null of an expression
   const Operand result =
-      match(value, unit_.compiled.syntax->result.get(), reserve(), where);
+      match(value, syntax ? syntax->result.get() : nullptr, reserve(), where);
   top_ = before;
   if (result.kind.may_be_number())
     give_up(where, "its result is of one of two types");
+  if (result.kind.is(Form::whole)) give_up(where, "one of two kinds of values");
   auto& kind = unit_.compiled.result;
+  auto& whole = all_.guesses_.whole;
   if (!kind) {
     kind = result.kind;
   } else {
     const auto common = common_kind(*kind, result.kind);
     if (!common) give_up(where, "its results are of different types");
+    if (common->is(Form::whole) && !syntax)
+      give_up(where, "one of two kinds of values");
+    if (common->is(Form::whole) && whole.insert(syntax).second)
+      throw WrongGuess{};
     kind = *common;
   }
+  if (kind->is(Form::whole))
+    emit(jit::bytecode::constant_step,
+         static_cast<uint32_t>(unit_.compiled.params.size()), 0, 0, 0,
+         result.kind.is(Form::integer) ? 0 : 1);
   if (result.kind.is_held()) {
-    move(result, 0);
+    take(result, 0);
     emit(jit::bytecode::return_step, 0, 0);
   } else if (result.known)
     emit(jit::bytecode::return_constant_step, 0, 0, 0, 0,
@@ -259,9 +275,14 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
 
 void FunctionCompiler::Body::let(const LetStmt& s) {
   if (!s.value) return;  // a flag, or what a `return` gives
+  const auto* items = as<Tuple>(*s.value);
+  if (s.pattern.kind == Pattern::Kind::tuple && items && !s.type &&
+      items->items.size() == s.pattern.items.size())
+    return let_each(s, *items);
   const uint32_t place = reserve();
-  Operand value =
-      match(this->value(*s.value, place), s.type.get(), place, s.value->span);
+  Operand value = any(*s.value, place);
+  if (value.kind.is(Form::array) && s.is_var) value = own_copy(value, place);
+  value = match(value, s.type.get(), place, s.value->span);
   if (s.pattern.kind == Pattern::Kind::tuple) return let_items(s, value);
   if (s.is_var) {
     const auto found = all_.guesses_.variables.find(&s);
@@ -278,23 +299,84 @@ void FunctionCompiler::Body::let(const LetStmt& s) {
                      s.is_var ? &s : nullptr});
 }
 
-void FunctionCompiler::Body::assign(const AssignStmt& s) {
-  const auto* target = as<NameExpr>(*s.target);
+/// `let (a, b) = (x, y)`: each by itself, after all of the right side.
+void FunctionCompiler::Body::let_each(const LetStmt& s, const Tuple& values) {
+  std::vector<Local> names;
+  for (size_t i = 0; i < values.items.size(); ++i) {
+    const Pattern& pattern = s.pattern.items[i];
+    if (pattern.kind == Pattern::Kind::tuple)
+      give_up(pattern.span, "a pattern");
+    const Expr& e = *values.items[i];
+    if (assigns(e)) give_up(e.span, "it assigns in a tuple");
+    const uint32_t place = reserve();
+    Operand value = this->value(e, place);
+    value = s.is_var ? as_variable(value, place) : kept(value, place);
+    value.changes = s.is_var;
+    if (pattern.kind == Pattern::Kind::name)
+      names.push_back(
+          {pattern.name.text, value, pattern.span, nullptr, nullptr});
+  }
+  locals_.insert(locals_.end(), names.begin(), names.end());
+}
+
+const FunctionCode::Local& FunctionCompiler::Body::variable(
+    const NameExpr& name, Span where) const {
   size_t i = locals_.size();
-  while (target && i-- > 0)
-    if (locals_[i].name == target->text) break;
-  if (!target || i >= locals_.size() || !locals_[i].value.changes)
+  while (i-- > 0)
+    if (locals_[i].name == name.text) break;
+  if (i >= locals_.size() || !locals_[i].value.changes)
+    give_up(where, "this assignment is not known in code");
+  return locals_[i];
+}
+
+void FunctionCompiler::Body::assign(const AssignStmt& s) {
+  const auto* targets = as<Tuple>(*s.target);
+  const auto* values = as<Tuple>(*s.value);
+  if (!targets) return assign_to(*s.target, s, nullptr);
+  if (!values || s.op || targets->items.size() != values->items.size())
     give_up(s.span, "this assignment is not known in code");
-  const Operand variable = locals_[i].value;
-  if (variable.kind.is_held() && append(s, variable)) return;
+  // All of the right side first.
+  const uint32_t before = top_;
+  std::vector<Operand> parts;
+  for (const ExprPtr& each : values->items) {
+    if (assigns(*each)) give_up(each->span, "it assigns in a tuple");
+    const uint32_t place = reserve();
+    parts.push_back(kept(value(*each, place), place));
+  }
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (targets->items[i]->kind != ExprKind::Wildcard)
+      assign_to(*targets->items[i], s, &parts[i]);
+  top_ = before;
+}
+
+/// What the target becomes is `given`, or the statement's value.
+void FunctionCompiler::Body::assign_to(const Expr& target, const AssignStmt& s,
+                                       const Operand* given) {
+  if (const auto* name = as<NameExpr>(target))
+    return assign_name(variable(*name, s.span), s, given);
+  if (const auto* index = as<Index>(target))
+    return assign_element(*index, s, given);
+  give_up(s.span, "this assignment is not known in code");
+}
+
+void FunctionCompiler::Body::assign_name(const Local& local,
+                                         const AssignStmt& s,
+                                         const Operand* given) {
+  const Operand variable = local.value;
+  if (!given && variable.kind.is_held() && append(s, variable)) return;
   const uint32_t before = top_;
   const uint32_t place = reserve();
   Operand value;
-  if (s.op) {
+  if (given) {
+    value = *given;
+  } else if (s.op) {
     Operand old = variable;
     if (assigns(*s.value)) old = move(variable, reserve());
     value = this->value(*s.value, reserve());
     value = operation(*s.op, old, value, place, nullptr, s.span);
+  } else if (variable.kind.is(Form::own)) {
+    value = any(*s.value, place);
+    if (value.kind.is(Form::array)) value = own_copy(value, place);
   } else {
     value = this->value(*s.value, place);
   }
@@ -305,20 +387,22 @@ void FunctionCompiler::Body::assign(const AssignStmt& s) {
     value = to_number(value, variable.kind.dtype, place);
   else if (weak && variable.kind.is(Form::scalar))
     value = to_scalar(value, variable.kind.dtype, place, s.value->span);
-  value = as_variable(value, place);
-  value = match(value, locals_[i].type, place, s.value->span);
+  // What was computed for it alone is not shared.
+  const bool alone = given || value.place >= before;
+  if (!alone || !value.kind.is_held()) value = as_variable(value, place);
+  value = match(value, local.type, place, s.value->span);
   const bool same = value.kind == variable.kind ||
                     (variable.kind.may_be_number() &&
                      value.kind == HostKind::scalar(variable.kind.dtype));
   if (!same) {
-    const LetStmt* declared = locals_[i].declared;
+    const LetStmt* declared = local.declared;
     if (declared && variable.kind.is(Form::number) &&
         value.kind == HostKind::scalar(value.kind.dtype) &&
         all_.guesses_.variables.emplace(declared, value.kind.dtype).second)
       throw WrongGuess{};
     give_up(s.span, "the variable's type changes");
   }
-  move(value, variable.place);
+  take(value, variable.place);
   top_ = before;
 }
 
@@ -429,6 +513,10 @@ void FunctionCompiler::Body::compile() {
                        in(unit_.compiled.params[i], place),
                        param.pattern.span});
   }
+  if (all_.guesses_.whole.contains(&syntax)) {
+    unit_.compiled.result = HostKind::whole();
+    reserve();  // which of two it is
+  }
   block(*syntax.body, Use::result, reserve());
   end_unit();
 }
@@ -478,6 +566,16 @@ FunctionCompiler::Body::compile(const LoopStart& start) {
   return {variables, turns_};
 }
 
+void FunctionCompiler::Body::compile(const MemberStart& start) {
+  for (const MemberStart::Name& each : start.names) {
+    if (each.kind.is_held()) hold();
+    locals_.push_back({each.pattern->name.text, in(each.kind, reserve()),
+                       each.pattern->span});
+  }
+  finish(*start.expr, Use::result, reserve());
+  end_unit();
+}
+
 size_t FunctionCompiler::unit_of(const FunctionPtr& function,
                                  const std::vector<HostKind>& params,
                                  Span where) {
@@ -494,7 +592,8 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
     if (param.keyword_only || param.default_value)
       give_up(param.span, "a parameter with a default");
   for (const HostKind& kind : params)
-    if (kind.is(Form::either) || kind.literal == Literal::unknown)
+    if (kind.is(Form::either) || kind.is(Form::whole) ||
+        kind.literal == Literal::unknown)
       give_up(where, "one of two kinds of values");
   const size_t at = units_.size();
   Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
@@ -514,16 +613,18 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
   return at;
 }
 
-HostKind FunctionCompiler::result_of(size_t at, Span where) {
+HostKind FunctionCompiler::result_of(size_t at) {
   const Unit& unit = *units_[at];
   if (unit.done) return *unit.compiled.result;
   for (const auto& each : units_) each->is_recursive |= !each->done;
   const auto wanted = annotated(unit.compiled.syntax->result.get());
-  if (!wanted) give_up(where, "a recursion without a type of its result");
-  if (wanted->dtype != DType::Bool) return *wanted;
-  // A boolean of the host, or a scalar: it will be seen.
-  return guesses_.results.emplace(unit.compiled.syntax, HostKind::boolean())
-      .first->second;
+  if (wanted && wanted->dtype != DType::Bool) return *wanted;
+  // A boolean of the host, or a scalar; without a type what the branches before
+  // gave: it will be seen.
+  const HostKind guess =
+      wanted ? HostKind::boolean()
+             : unit.compiled.result.value_or(HostKind::integer());
+  return guesses_.results.emplace(unit.compiled.syntax, guess).first->second;
 }
 
 std::shared_ptr<FunctionCode> FunctionCompiler::link() {
@@ -585,6 +686,22 @@ std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
   return code;
 }
 
+std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
+    const MemberStart& start) {
+  Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
+  unit.where = start.expr->span;
+  for (const MemberStart::Name& each : start.names)
+    unit.compiled.params.push_back(each.kind);
+  Body(*this, unit, start.environment).compile(start);
+  unit.done = true;
+  const auto& result = unit.compiled.result;
+  if (!result || is_unknown(*result) || result->may_be_number() || prints_)
+    give_up(unit.where, "it gives one of two types, or prints");
+  std::shared_ptr<FunctionCode> code = link();
+  code->environment = start.environment;
+  return code;
+}
+
 namespace {
 
 /// `compile`s until no guess is wrong.
@@ -621,6 +738,14 @@ std::shared_ptr<const FunctionCode> compile_function(
   return compile_code(walker, where, why, [&](FunctionCompiler& compiler) {
     return compiler.compile(function, params);
   });
+}
+
+std::shared_ptr<const FunctionCode> compile_member(Walker& walker,
+                                                   const MemberStart& start) {
+  NotCode why;
+  return compile_code(
+      walker, start.expr->span, why,
+      [&](FunctionCompiler& compiler) { return compiler.compile(start); });
 }
 
 std::shared_ptr<const FunctionCode> compile_loop(Walker& walker,

@@ -246,6 +246,7 @@ HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
     case ExprKind::Block: return block(e, Use::value, place);
     case ExprKind::Call: {
       const auto& made = static_cast<const Call&>(e);
+      if (const auto array = new_array(made, place)) return *array;
       std::vector<const Expr*> arguments;
       for (const ArgumentExpr& argument : made.arguments) {
         if (argument.name) give_up(argument.name->span, "an argument by name");
@@ -295,7 +296,7 @@ HostOperand FunctionCompiler::Body::unary(const Unary& e, uint32_t place) {
   if (as<IntLiteral>(*e.operand)) return constant(e);
   const uint32_t before = top_;
   const Operand x = expr(*e.operand, reserve());
-  if (x.kind.may_be_number())
+  if (x.kind.may_be_number() || x.kind.is(Form::whole))
     give_up(e.span, "a number that may have no type yet");
   top_ = before;
   if (x.kind.dtype == DType::Bool && e.op != UnaryOp::negate) {
@@ -425,6 +426,14 @@ HostOperand FunctionCompiler::Body::operation(BinaryOp op, const Operand& a,
     return text_operation(op, a, b, place, e, where);
   if (a.kind.is(Form::either) || b.kind.is(Form::either))
     give_up(where, "one of two kinds of booleans");
+  if (a.kind.is(Form::whole) || b.kind.is(Form::whole)) {
+    // Beside a weak number both are one.
+    const HostKind number = HostKind::number(DType::I64, Literal::no);
+    if (a.kind != number && b.kind != number)
+      give_up(where, "one of two kinds of values");
+    return operation(op, to_number(a, DType::I64, place),
+                     to_number(b, DType::I64, place), place, e, where);
+  }
   if (a.kind.is(Form::boolean) && b.kind.is(Form::boolean)) {
     const uint32_t before = top_;
     const uint32_t left = placed(a, a.known ? reserve() : 0);
@@ -524,6 +533,7 @@ HostOperand FunctionCompiler::Body::call(
       give_up(e.span, "this conversion is not known in code");
     const uint32_t before = top_;
     const Operand x = expr(*arguments[0], reserve());
+    if (x.kind.is(Form::whole)) give_up(e.span, "one of two kinds of values");
     const DType to = type->type.dtype;
     Operand out;
     if (x.kind.is(Form::scalar) && !x.known) {
@@ -580,7 +590,7 @@ HostOperand FunctionCompiler::Body::call_function(
   }
   if (arguments.empty()) reserve();  // the result
   site_of.callee = all_.unit_of(function, kinds, where);
-  site_of.result = all_.result_of(site_of.callee, where);
+  site_of.result = all_.result_of(site_of.callee);
   if (all_.units_[site_of.callee]->is_recursive)
     recursive_ = unit_.is_recursive = true;
   const size_t step = emit(jit::bytecode::call_step, window);
@@ -588,23 +598,29 @@ HostOperand FunctionCompiler::Body::call_function(
   if (kind.is_held()) hold();
   unit_.sites[step] = std::move(site_of);
   top_ = window;
-  return move(in(kind, window), place);
+  return take(in(kind, window), place);
 }
 
 HostOperand FunctionCompiler::Body::call_builtin(
     const Builtin& builtin, const std::vector<const Expr*>& arguments,
     uint32_t place, const Expr& whole) {
+  const auto not_code = [&] {
+    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  };
   if (builtin.name == "len" && arguments.size() == 1) {
     const uint32_t base = reserve();
     const Operand array = any(*arguments[0], base);
     top_ = base;
-    if (array.kind.is_held()) return length(array, place);
-    if (!array.kind.is(Form::array)) give_up(whole.span, "this is no array");
+    if (!array.kind.has_elements()) {
+      if (array.kind.is_held()) return length(array, place);
+      give_up(whole.span, "this is no array");
+    }
     emit(jit::bytecode::size_step, place, placed(array, place));
     return in(HostKind::integer(), place);
   }
   if (const auto out = text_function(builtin, arguments, place, whole))
     return *out;
+  if (const auto out = reduction(builtin, arguments, place, whole)) return *out;
   const auto op = ir::op_from_name(builtin.name);
   const bool one = builtin.signature == "x" ||
                    (builtin.name == "round" && arguments.size() == 1);
@@ -612,7 +628,7 @@ HostOperand FunctionCompiler::Body::call_builtin(
   const bool is_map =
       op && ir::kind(*op) == ir::Kind::map && *op != ir::Op::cast;
   if (!is_map || !(one || two) || arguments.size() != (one ? 1u : 2u))
-    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+    not_code();
   const uint32_t before = top_;
   Operand x = expr(*arguments[0], reserve());
   if (two) {
@@ -620,12 +636,12 @@ HostOperand FunctionCompiler::Body::call_builtin(
     const Operand y = expr(*arguments[1], reserve());
     const bool extreme = *op == ir::Op::maximum || *op == ir::Op::minimum;
     if (x.kind.dtype == DType::Bool || y.kind.dtype == DType::Bool ||
+        x.kind.is(Form::whole) || y.kind.is(Form::whole) ||
         binary_operator_of(*op))
-      give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+      not_code();
     Operand out;
     if (x.kind.is(Form::integer) && y.kind.is(Form::integer)) {
-      if (!extreme)
-        give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+      if (!extreme) not_code();
       const uint32_t left = placed(x, before);
       emit(jit::bytecode::int_step(
                *op == ir::Op::maximum ? IntOp::maximum : IntOp::minimum,
@@ -637,15 +653,15 @@ HostOperand FunctionCompiler::Body::call_builtin(
       const ir::Type type{out.kind.dtype, {}};
       const auto result =
           ir::infer_type(*op, std::vector{type, type}, ir::NoAttrs{});
-      if (!result || !(*result == type))
-        give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+      if (!result || !(*result == type)) not_code();
     }
     top_ = before;
     return out;
   }
-  if (x.kind.is(Form::either) || x.kind.dtype == DType::Bool ||
-      x.kind.may_be_number() || unary_operator_of(*op))
-    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  if (x.kind.is(Form::either) || x.kind.is(Form::whole) ||
+      x.kind.dtype == DType::Bool || x.kind.may_be_number() ||
+      unary_operator_of(*op))
+    not_code();
   const bool floats = floats_only(*op);
   if (x.kind.is(Form::integer) && *op == ir::Op::abs) {
     const uint32_t at = placed(x, before);
@@ -663,13 +679,11 @@ HostOperand FunctionCompiler::Body::call_builtin(
       ir::admits(*op, dtype) ? jit::element_step(*op, dtype) : nullptr;
   const ir::Type type{dtype, {}};
   const auto result = ir::infer_type(*op, std::vector{type}, ir::NoAttrs{});
-  if (!step || !result || ir::row(*op).check != ir::Check::none)
-    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  if (!step || !result || ir::row(*op).check != ir::Check::none) not_code();
   emit(step, place, placed(x, before));
   top_ = before;
   if (is_bool(result->dtype)) return in(HostKind::scalar(DType::Bool), place);
-  if (result->dtype != dtype)
-    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  if (result->dtype != dtype) not_code();
   return in(x.kind, place);
 }
 

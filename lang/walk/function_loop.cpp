@@ -1,8 +1,11 @@
 // Loops that become code, and jumps out of them.
+#include <fmt/format.h>
+
 #include <limits>
 #include <utility>
 
 #include "jit/scalar/element.h"
+#include "lang/context/line_times.h"
 #include "lang/syntax/jumps.h"
 #include "lang/walk/function_code.h"
 
@@ -277,6 +280,66 @@ void FunctionCompiler::Body::jump(const JumpStmt& s) {
   const uint32_t before = top_;
   give(value(*s.value, reserve()), s.value->span);
   top_ = before;
+}
+
+// ---- what is left of a loop -------------------------------------------------
+
+std::optional<int64_t> Walker::run_loop_code(
+    const LoopStart& start, const std::function<void(int64_t)>& tell,
+    bool& at_fault, std::string& why) {
+  if (!may_run_code() || s_.call_depth > walk_.machine().limits.depth) {
+    why = "functions are walked here";
+    return std::nullopt;
+  }
+  NotCode not_code;
+  const auto code = compile_loop(*this, start, not_code);
+  if (!code) {
+    why = fmt::format("{} ({})", not_code.why, to_string(not_code.where));
+    return std::nullopt;
+  }
+  if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
+  const auto depth =
+      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
+  std::unique_ptr<FunctionCodes::Memory> memory =
+      s_.function_codes->take(*code, depth);
+  uint64_t* registers = memory->registers.data();
+  const Span where = start.loop->span;
+  Recording recording(walk_.machine().recorder, Recorder::Kind::loop,
+                      Recorder::host);
+  LineTimes* times = s_.line_times;
+  const LineTime time(times, LineTimes::Part::code,
+                      times ? walk_.source_id(where) : 0);
+  CodeRun run(*this, *code, where);
+  run.calls = std::span(memory->calls).first(depth);
+  run.tell = tell;
+  run.held = std::move(memory->held);
+  if (code->holds) run.held.resize(code->functions[0].registers);
+  run.first = registers;
+  for (size_t i = 0; i < code->variables.size(); ++i)
+    run.store(start.variables[i].value, code->variables[i].value.kind,
+              registers, code->variables[i].value.place, where);
+  if (!run.run(registers)) {
+    at_fault = true;
+    why = "an element is at fault";
+    return std::nullopt;
+  }
+  for (size_t i = 0; i < code->variables.size(); ++i) {
+    const FunctionCode::Local& local = code->variables[i];
+    assign(
+        start.variables[i].environment, local.name,
+        run.result(local.value.kind, registers, local.value.place, local.where),
+        where);
+  }
+  const auto turns = static_cast<int64_t>(registers[code->turns]);
+  if (recording) {
+    recording.event().source = walk_.source_id(where);
+    recording.event().turns = turns;
+  }
+  run.held.clear();
+  memory->held = std::move(run.held);
+  s_.function_codes->memory.push_back(std::move(memory));
+  s_.function_codes->loops.insert(start.loop);
+  return turns;
 }
 
 }  // namespace unisono::lang

@@ -1,10 +1,11 @@
-// Text, and parts of it, of tuples and of arrays, in functions that become
-// code.
+// Text, tuples and arrays, and parts of them, in functions that become code.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "jit/scalar/element.h"
+#include "lang/ops/text.h"
 #include "lang/walk/function_code.h"
 
 namespace unisono::lang {
@@ -208,6 +209,8 @@ void FunctionCompiler::Body::append_piece(const StringPiece& piece,
   const uint32_t before = top_;
   const uint32_t at = reserve();
   const Operand shown = value(*piece.value, at);
+  if (shown.kind.is(Form::whole))
+    give_up(piece.span, "one of two kinds of values");
   const bool plain = piece.spec.empty();
   if (plain && shown.kind.is(Form::text)) {
     emit(text_step(TextStep::append), place, placed(shown, at));
@@ -290,32 +293,19 @@ uint32_t FunctionCompiler::Body::index_register(const Operand& index,
 HostOperand FunctionCompiler::Body::element(const Index& e, uint32_t place) {
   const uint32_t before = top_;
   const uint32_t base = reserve(), at = reserve();
-  const Operand array = any(*e.object, base);
-  if (array.kind.is_held()) {
+  Operand array = any(*e.object, base);
+  if (!array.kind.has_elements()) {
+    if (!array.kind.is_held()) give_up(e.object->span, "this is no array");
     const Operand out = part(e, array, place);
     top_ = before;
     return out;
   }
-  if (!array.kind.is(Form::array)) give_up(e.object->span, "this is no array");
-  if (static_cast<size_t>(array.kind.rank) != e.items.size())
-    give_up(e.span, "a part of an array");
-  if (!all_.walk_.machine().checked)
-    give_up(e.span, "an element that may not be there");
-  const uint32_t from = placed(array, base);
-  std::vector<uint32_t> indices;
-  for (const ExprPtr& item : e.items) {
-    const uint32_t own = reserve();
-    indices.push_back(index_register(expr(*item, own), own, item->span));
-  }
-  for (size_t axis = 0; axis < indices.size(); ++axis)
-    emit(jit::bytecode::element_index_step, at, indices[axis], from, at,
-         static_cast<int64_t>(axis));
+  array = in(array.kind, placed(array, base));
+  const std::vector<uint32_t> indices = indices_of(e, array);
+  const Operand out = load(array, element_place(array, indices, at), place);
   all_.begins_again_ = e.span;
-  const HostKind kind = HostKind::scalar(array.kind.dtype);
-  emit(jit::bytecode::load_element_step(byte_size(kind.dtype)), place, at,
-       from);
   top_ = before;
-  return in(kind, place);
+  return out;
 }
 
 HostOperand FunctionCompiler::Body::part(const Index& e, const Operand& whole,
@@ -420,6 +410,229 @@ void FunctionCompiler::Body::let_items(const LetStmt& s, const Operand& items) {
     locals_.push_back({names[i].name.text, item, names[i].span, nullptr,
                        s.is_var ? &s : nullptr});
   }
+}
+
+// ---- arrays ----------------------------------------------------------------
+
+/// The registers of the indices of one element.
+std::vector<uint32_t> FunctionCompiler::Body::indices_of(const Index& e,
+                                                         const Operand& array) {
+  if (static_cast<size_t>(array.kind.rank) != e.items.size())
+    give_up(e.span, "a part of an array");
+  if (!all_.walk_.machine().checked)
+    give_up(e.span, "an element that may not be there");
+  std::vector<uint32_t> indices;
+  for (const ExprPtr& item : e.items) {
+    const uint32_t own = reserve();
+    indices.push_back(index_register(expr(*item, own), own, item->span));
+  }
+  return indices;
+}
+
+/// The place of an element; a step fails where there is none.
+uint32_t FunctionCompiler::Body::element_place(
+    const Operand& array, const std::vector<uint32_t>& indices,
+    uint32_t place) {
+  for (size_t axis = 0; axis < indices.size(); ++axis)
+    emit(jit::bytecode::element_index_step, place, indices[axis], array.place,
+         place, static_cast<int64_t>(axis));
+  return place;
+}
+
+HostOperand FunctionCompiler::Body::load(const Operand& array, uint32_t at,
+                                         uint32_t place) {
+  const HostKind kind = HostKind::scalar(array.kind.dtype);
+  emit(jit::bytecode::load_element_step(byte_size(kind.dtype)), place, at,
+       array.place);
+  return in(kind, place);
+}
+
+/// As an assignment converts what becomes an element.
+HostOperand FunctionCompiler::Body::as_element(const Operand& value,
+                                               DType dtype, uint32_t place,
+                                               Span where) {
+  if (is_bool(dtype) && value.kind.dtype == DType::Bool)
+    return in(value.kind, placed(value, place));
+  if (value.kind.is(Form::scalar) && value.kind.dtype != dtype) {
+    const bool widens = is_integer(value.kind.dtype) && is_floating(dtype);
+    if (!widens || value.kind.may_be_number())
+      give_up(where, "this conversion is not known in code");
+    emit(jit::cast_step(value.kind.dtype, dtype), place, placed(value, place));
+    return in(HostKind::scalar(dtype), place);
+  }
+  const Operand out = to_scalar(value, dtype, place, where);
+  return in(out.kind, placed(out, place));
+}
+
+/// `x[i] = v`, `x[i, j] += v` of an array that the function has made.
+void FunctionCompiler::Body::assign_element(const Index& target,
+                                            const AssignStmt& s,
+                                            const Operand* given) {
+  const auto* name = as<NameExpr>(*target.object);
+  if (!name) give_up(s.span, "this assignment is not known in code");
+  const Operand array = variable(*name, s.span).value;
+  bool changes = assigns(*s.value);
+  for (const ExprPtr& item : target.items) changes |= assigns(*item);
+  if (!array.kind.is(Form::own) || changes)
+    give_up(s.span, "this assignment is not known in code");
+  const uint32_t before = top_;
+  const uint32_t at = reserve(), place = reserve();
+  const std::vector<uint32_t> indices = indices_of(target, array);
+  Operand value;
+  if (given) {
+    value = *given;
+  } else if (s.op) {
+    const Operand old =
+        load(array, element_place(array, indices, at), reserve());
+    value = operation(*s.op, old, this->value(*s.value, reserve()), place,
+                      nullptr, s.span);
+  } else {
+    value = this->value(*s.value, place);
+  }
+  if (value.kind.is_held()) give_up(s.span, "this is no number");
+  value = as_element(value, array.kind.dtype, place, s.value->span);
+  if (!s.op) element_place(array, indices, at);
+  all_.begins_again_ = s.span;
+  hold();
+  emit(store_element_step(byte_size(array.kind.dtype)), array.place, at,
+       value.place);
+  top_ = before;
+}
+
+/// An array of the walk's as one of the function's own.
+HostOperand FunctionCompiler::Body::own_copy(const Operand& array,
+                                             uint32_t place) {
+  hold_array();
+  all_.begins_again_ = unit_.where;  // where there is no memory
+  const HostKind kind = HostKind::own(array.kind.dtype, array.kind.rank);
+  emit(text_step(TextStep::copy_array), place, placed(array, place), 0, 0,
+       array_number(kind.dtype, kind.rank));
+  return in(kind, place);
+}
+
+/// `zeros(i32[n, m])`, `full((n, m), x)`, `arange(n)` and their like; nothing
+/// of other calls.
+std::optional<HostOperand> FunctionCompiler::Body::new_array(const Call& made,
+                                                             uint32_t place) {
+  const auto* callee = as<NameExpr>(*made.callee);
+  if (!callee || local(callee->text)) return std::nullopt;
+  const bool fills = callee->text == "full", counts = callee->text == "arange";
+  if (callee->text != "zeros" && callee->text != "ones" && !fills && !counts)
+    return std::nullopt;
+  const Binding* binding = env_->find(callee->text).first;
+  const auto* function =
+      binding ? binding->value.get_if<FunctionPtr>() : nullptr;
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin || (*builtin)->name != callee->text) return std::nullopt;
+  all_.outer_value(env_, *callee);
+  const auto element_type = [&](const Expr& e) {
+    const auto* name = as<NameExpr>(e);
+    if (!name || local(name->text)) give_up(e.span, "this is no type");
+    const Value value = all_.outer_value(env_, *name);
+    const auto* type = value.get_if<TypeValue>();
+    if (!type || !type->type.shape.empty()) give_up(e.span, "this is no type");
+    return type->type.dtype;
+  };
+  // The sizes, the element of `full`, the type.
+  std::vector<const Expr*> given;
+  std::optional<DType> dtype;
+  const size_t most = fills ? 2 : 1;
+  for (const ArgumentExpr& a : made.arguments) {
+    const bool is_type =
+        a.name ? a.name->text == "dtype" : given.size() == most && !counts;
+    if ((a.name && !is_type) || (!is_type && given.size() == most) ||
+        (is_type && dtype))
+      give_up(made.span, "an array of this form");
+    if (is_type)
+      dtype = element_type(*a.value);
+    else
+      given.push_back(a.value.get());
+  }
+  if (given.size() != most) give_up(made.span, "an array of this form");
+  std::vector<const Expr*> sizes = {given[0]};
+  const auto items_of = [](const std::vector<ExprPtr>& items) {
+    std::vector<const Expr*> out;
+    for (const ExprPtr& each : items) out.push_back(each.get());
+    return out;
+  };
+  if (const auto* type = as<Index>(*given[0])) {
+    const auto* name = as<NameExpr>(*type->object);
+    const bool is_type =
+        name && !local(name->text) && dtype_from_name(name->text).has_value();
+    if (is_type && (dtype || counts))
+      give_up(made.span, "an array of this form");
+    if (is_type) {
+      dtype = element_type(*type->object);
+      sizes = items_of(type->items);
+    }
+  } else if (const auto* tuple = as<Tuple>(*given[0]); tuple && !counts) {
+    sizes = items_of(tuple->items);
+  }
+  if (counts) dtype = dtype.value_or(DType::I32);
+  const HostKind kind =
+      HostKind::own(dtype.value_or(DType::F32), static_cast<int>(sizes.size()));
+  const bool countable = kind.dtype == DType::I32 || kind.dtype == DType::I64;
+  if (sizes.empty() || (counts && !countable) || (fills && !dtype))
+    give_up(made.span, "an array of this form");
+  hold_array();
+  const uint32_t before = top_, first = top_;
+  for (size_t i = 0; i < sizes.size(); ++i) reserve();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const uint32_t at = first + static_cast<uint32_t>(i);
+    const Operand size = expr(*sizes[i], at);
+    const bool whole = is_whole(size.kind) && size.kind.dtype != DType::U64;
+    if (!whole || is_unknown(size.kind))
+      give_up(sizes[i]->span, "this is no size");
+    if (size.kind.dtype != DType::I64 && !size.known)
+      emit(jit::cast_step(size.kind.dtype, DType::I64), at, size.place);
+    else
+      move({HostKind::integer(), size.known, size.bits, size.place}, at);
+  }
+  const uint32_t element = reserve();
+  if (fills) {
+    move(as_element(expr(*given[1], element), kind.dtype, element,
+                    given[1]->span),
+         element);
+  } else {
+    const bool ones = callee->text == "ones";
+    const auto bytes = jit::element_bytes(kind.dtype, int64_t{ones ? 1 : 0});
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data(), bytes.size());
+    move(known(HostKind::scalar(kind.dtype), bits), element);
+  }
+  all_.begins_again_ = made.span;  // where there is no such array
+  emit(text_step(counts ? TextStep::count_array : TextStep::make_array), place,
+       first, element, 0, array_number(kind.dtype, kind.rank));
+  top_ = before;
+  return in(kind, place);
+}
+
+/// `max(x)`, `sum(x)` of an array, as the walk computes them.
+std::optional<HostOperand> FunctionCompiler::Body::reduction(
+    const Builtin& builtin, const std::vector<const Expr*>& arguments,
+    uint32_t place, const Expr& whole) {
+  const std::string_view name = builtin.name;
+  const bool position = name == "argmax" || name == "argmin";
+  if (arguments.size() != 1 ||
+      (!position && name != "sum" && name != "max" && name != "min"))
+    return std::nullopt;
+  const uint32_t before = top_;
+  const uint32_t at = reserve();
+  Operand array = any(*arguments[0], at);
+  const DType dtype = array.kind.dtype;
+  if (!array.kind.has_elements() || byte_size(dtype) < 4)
+    give_up(whole.span, "it calls `" + std::string(name) + "`");
+  array = in(array.kind, placed(array, at));
+  Site site_of;
+  site_of.what = Site::What::builtin;
+  site_of.where = whole.span;
+  site_of.function = &builtin;
+  site_of.operands = {array};
+  site_of.arguments = {arguments[0]->span};
+  top_ = before;
+  return evaluate(std::move(site_of),
+                  HostKind::scalar(position ? DType::I32 : dtype), place);
 }
 
 // ---- operators and functions -----------------------------------------------

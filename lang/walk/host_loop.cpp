@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <span>
 #include <utility>
 
 #include "jit/reference/nodes.h"
@@ -18,8 +20,10 @@
 #include "lang/context/traced_text.h"
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
+#include "lang/source/utf8.h"
 #include "lang/walk/function_code.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file_device.h"
@@ -514,6 +518,69 @@ void Walker::HostLoop::go_to_error(const LoopCode& code,
           text.remove_prefix(text.find('\n') + 1);
         if (!text.empty()) print(text);
       });
+}
+
+// ---- over the characters of a text
+// -------------------------------------------
+
+namespace {
+/// The numbers of the characters; nothing where one is none.
+std::optional<std::vector<uint32_t>> numbers_of(
+    std::span<const std::string_view> characters) {
+  std::vector<uint32_t> out;
+  out.reserve(characters.size());
+  for (const std::string_view c : characters) {
+    const CodePoint point = decode_utf8(c, 0);
+    if (point.length == 0) return std::nullopt;
+    out.push_back(point.value);
+  }
+  return out;
+}
+
+ArrayValue on_home(Walk& walk, const std::vector<uint32_t>& numbers) {
+  auto [out, elements] = unset_array(
+      walk, DType::U32, {ir::Dim(static_cast<int64_t>(numbers.size()))});
+  if (out)
+    std::memcpy(elements, numbers.data(), numbers.size() * sizeof(uint32_t));
+  return out;
+}
+}  // namespace
+
+/// A `for` over the characters of a text on the host. As code it runs over
+/// their numbers.
+void Walker::text_for(const ForStmt& s, const Text& text,
+                      const ProgressValue* shown, const Env& env) {
+  // The body may assign the variable that has it.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const Text held = text;
+  const auto all = characters(*held);
+  const auto count = static_cast<int64_t>(all.size());
+  HostLoop loop(*this, s, count, shown, env);
+  std::optional<ArrayValue> numbers;  // null: there are none
+  const bool on_cpu =
+      home_device(walk_.machine().runtime->devices()).kind() == DeviceKind::cpu;
+  for (int64_t i = 0; i < count && !is_left(s, env); ++i) {
+    if (on_cpu && loop.is_hot()) {
+      if (!numbers) {
+        const auto points = numbers_of(all);
+        numbers = points ? on_home(walk_, *points) : nullptr;
+      }
+      if (*numbers) {
+        const auto taken = loop.run([&](int64_t more) {
+          compiled_for(s, *numbers, env, i + more, [&](const Value& number) {
+            const ArrayValue& point = *number.get_if<ArrayValue>();
+            return held.is_ascii() ? ascii_character_of(point)
+                                   : character_of(point);
+          });
+        });
+        if (!taken) break;
+        i += static_cast<int64_t>(*taken);
+      }
+    }
+    loop.turn();
+    turn(s.pattern, StrValue{character(all[i])}, *s.body, env, true);
+  }
+  loop.end();
 }
 
 }  // namespace unisono::lang

@@ -234,6 +234,10 @@ Value Walker::field(const Value& base, const Field& e) {
     similar.consider(*module->environment);
     if (in_scope)
       d.set_help(fmt::format("`{}` is in scope without a prefix", e.name.text));
+    else if (const auto theirs =
+                 foreign_name_help(module->name + "." + e.name.text);
+             !theirs.empty())
+      d.set_help(std::string(theirs));
     else if (!similar.best().empty())
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
     walk_.fail(std::move(d));

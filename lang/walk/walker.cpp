@@ -554,17 +554,6 @@ void Walker::report(Diagnostic diagnostic) {
     walk_.diagnostics_.add(std::move(diagnostic));
 }
 
-void Walker::check_tree(const Value& value, Span where) {
-  const TreeSize size = tree_size(value);
-  if (size.leaves > max_leaves)
-    walk_.fail(diagnostic(Code::too_long, where, "this tree of values",
-                          max_leaves, "leaves")
-                   .set_help("many values of one type are an array"));
-  if (size.height > max_levels)
-    walk_.fail(diagnostic(Code::too_long, where, "this tree of values",
-                          max_levels, "levels"));
-}
-
 void Walker::enter(Span where) {
   poll(where);
   const bool compile_only = walk_.machine_.compile_only;

@@ -327,9 +327,6 @@ class JournalScope {
 
 /// "its fields are `a`, `b`"
 std::string fields_text(const RecordValue& record);
-/// Of a tree of values.
-inline constexpr size_t max_leaves = 65'536;
-inline constexpr size_t max_levels = 256;
 /// Whether a function, or a named type, is in it: these hold names.
 bool has_function(const Value& value);
 /// Whether the expression may fail, or do something: then who decides without
@@ -662,11 +659,16 @@ class Walker {
   KnownRange host_range(const RangeValue& range, Span where);
   Value comprehension(const Comprehension& e, const Env& env);
   Value generate(const Comprehension& e, size_t generator, const Env& env);
+  Value all_items(const Sequence& sequence, Span where);
   Value members_in_brackets(const Expr& e, const Env& env);
+  CallArgument argument_in_brackets(std::string_view parameter, const Expr& e,
+                                    const Env& env);
   bool add_known_turns(const Comprehension& e, size_t generator, const Env& env,
                        std::vector<Value>& items);
   /// What stands for one member: of a row or a number.
   using Member = std::function<Value(const Value&)>;
+  Member as_code(const Expr& part, const Pattern& pattern, const Env& env,
+                 int64_t count, Member walked);
   Value columns_of(const Value& over, const ir::Dim& count, Span where);
   Value mapped(const Value& over, const Member& member, Span where, Span all);
   Value by_turns(const Value& over, const Member& member, Span where, Span all);
@@ -752,6 +754,7 @@ class Walker {
 
   // ---- function_code.cpp
   class CodeRun;
+  friend class MemberCode;
   friend class FunctionCompiler;
   /// Whether functions may run as code here.
   bool may_run_code() const;
