@@ -180,7 +180,7 @@ def sixteen_programs(_=None):
         goldens = RANDOM.sample(goldens, 3)
     for turn, golden in enumerate(sliced(goldens)):
         words = [str(golden.path.relative_to(golden.folder)), *golden.args]
-        alone = run([UNISONO, "run", "--devices", "cpu:16", *words], cwd=golden.folder)
+        alone = run([UNISONO, "run", "--devices", "cpu:16", *words], cwd=golden.folder, seconds=4 * LIMIT)
         together = run(launcher(16, False) + ["--devices", "cpu:1", *words], {"UNISONO_FAULTS": f"reorder {turn}; eager"},
                        cwd=golden.folder, seconds=4 * LIMIT)  # sixteen compile it, on a few processors
         check(f"sixteen: {golden.name}", alone == together, alone, together)

@@ -42,7 +42,7 @@ EmitContext GridEmitter::context(unsigned lanes) {
   return context;
 }
 
-/// There is room for one table.
+/// The block's copy of a table, for which there is room once.
 Value* GridEmitter::in_shared(llvm::GlobalVariable* table) {
   if (!grid_.table) {
     llvm::Type* type = table->getValueType();
@@ -61,7 +61,7 @@ Value* GridEmitter::in_shared(llvm::GlobalVariable* table) {
 /// Has the block's threads copy the table, before an instruction at the start
 /// of a nest, where all of them come.
 void GridEmitter::fill_table(llvm::Instruction* first) {
-  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  BasicBlock* end = b_.GetInsertBlock();
   b_.SetInsertPoint(first);
   constexpr unsigned piece = 16;  // bytes
   Value* copies = b_.CreateICmpULT(grid_.thread, i32(grid_table_bytes / piece));
@@ -77,6 +77,8 @@ void GridEmitter::fill_table(llvm::Instruction* first) {
       b_.CreateGEP(type, grid_.shared_table, thread), llvm::Align(piece));
   b_.SetInsertPoint(first);
   b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+  // The block was split: where all was in one, it goes on in its second part.
+  b_.SetInsertPoint(end == start_ ? first->getParent() : end);
 }
 
 void GridEmitter::locate(const Expr& expr) { grid_.lines->at(b_, expr.source); }

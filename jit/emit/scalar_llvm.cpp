@@ -77,9 +77,9 @@ llvm::Constant* table_element(EmitContext& context, const RowTable& table,
 }
 
 /// A GPU's way: halves of rows side by side, so that lanes that take the same
-/// half, of whichever rows, meet each bank once. Where the table is in shared
-/// memory `place` is not looked at: shifted, its bits are 16 bytes for each row
-/// that follows, less than 0.
+/// half, of whichever rows, meet each bank once. Shifted, the bits of a place
+/// are the distance from the last row (row_place); in global memory, where an
+/// address has 64 bits, the row's number is taken out of them as elsewhere.
 std::array<llvm::Value*, table_columns> load_row(EmitContext& context,
                                                  const RowTable& table,
                                                  llvm::Value* bits) {
