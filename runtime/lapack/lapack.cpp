@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/check.h"
+#include "runtime/lapack/kernels.h"
 
 // Fortran: arguments are pointers, integers have 32 bits, and the length of
 // each text follows behind all arguments.
@@ -79,14 +80,18 @@ int size(int64_t n) {
 }
 
 /// f(i, j) for all places of a matrix, in squares that lie in the cache both
-/// ways.
+/// ways; workers share rows of squares.
 template <class F>
 void each_place(int64_t rows, int64_t columns, const F& f) {
-  constexpr int64_t edge = 32;
-  for (int64_t i0 = 0; i0 < rows; i0 += edge)
-    for (int64_t j0 = 0; j0 < columns; j0 += edge)
-      for (int64_t i = i0; i < std::min(i0 + edge, rows); ++i)
-        for (int64_t j = j0; j < std::min(j0 + edge, columns); ++j) f(i, j);
+  constexpr int64_t edge = 32, moved = 16;  // multiplications, about
+  share((rows + edge - 1) / edge, edge * columns * moved,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i0 = begin * edge; i0 < end * edge; i0 += edge)
+            for (int64_t j0 = 0; j0 < columns; j0 += edge)
+              for (int64_t i = i0; i < std::min(i0 + edge, rows); ++i)
+                for (int64_t j = j0; j < std::min(j0 + edge, columns); ++j)
+                  f(i, j);
+        });
 }
 
 /// A matrix by columns, as LAPACK has it; its elements are anything to begin

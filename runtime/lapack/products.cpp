@@ -25,10 +25,12 @@ void pack(int64_t lines, int64_t group, int64_t k, Operand<T> x, T* to) {
     const int64_t some = std::min(group, lines - first);
     const Operand<T> from = x.block(first, 0);
     if (some < group) std::fill_n(to, group * k, T(0));
-    if (x.row == 1 && some == group)
+    constexpr int64_t line = 64 / sizeof(T);  // a tile has whole ones
+    if (x.row == 1 && some == group && group % line == 0)
       for (int64_t l = 0; l < k; ++l)
-        std::memcpy(to + l * group, from.elements + l * from.column,
-                    static_cast<size_t>(group) * sizeof(T));
+        for (int64_t i = 0; i < group; i += line)
+          std::memcpy(to + l * group + i, from.elements + l * from.column + i,
+                      64);
     else if (x.row == 1)
       for (int64_t l = 0; l < k; ++l)
         std::copy_n(from.elements + l * from.column, some, to + l * group);
