@@ -65,6 +65,7 @@ ExprPtr Parser::binary(ExprPtr left, uint32_t begin, const BinaryRule& rule) {
   if (rule.associates == Associates::none && !comparison_is_last(*node))
     return nullptr;
   warn_if_repetition(*node);
+  warn_if_meant_as_power(*node);
   return finish(std::move(node), begin);
 }
 
@@ -88,6 +89,23 @@ void Parser::warn_if_repetition(const Binary& product) {
           report(Code::repetition, span_from(product.left->span.begin),
                  product.left->span.text(), product.right->span.text()))
     warning->set_help(fmt::format("n times the same is `full(n, {})`", text));
+}
+
+/// `2 ^ 10` of Julia, R and MATLAB. Whoever computes with bits of numbers that
+/// are known writes them in another base.
+void Parser::warn_if_meant_as_power(const Binary& bits) {
+  const auto* left = as<IntLiteral>(*bits.left);
+  const auto* right = as<IntLiteral>(*bits.right);
+  if (bits.op != BinaryOp::bit_xor || !left || !right) return;
+  const std::string_view base = left->span.text(),
+                         exponent = right->span.text();
+  const auto is_decimal = [](std::string_view text) {
+    return text.find_first_not_of("0123456789_") == text.npos;
+  };
+  if (!is_decimal(base) || !is_decimal(exponent)) return;
+  if (Diagnostic* warning = report(Code::no_power, span_from(left->span.begin),
+                                   base, exponent, left->value ^ right->value))
+    warning->set_help(fmt::format("a power is `{} ** {}`", base, exponent));
 }
 
 /// `a < b < c` has no meaning; often it comes from `a > 0 & b > 0`.

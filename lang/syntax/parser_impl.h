@@ -145,6 +145,7 @@ class Parser {
   ExprPtr binary(ExprPtr left, uint32_t begin, const BinaryRule& rule);
   bool comparison_is_last(const Binary& comparison);
   void warn_if_repetition(const Binary& product);
+  void warn_if_meant_as_power(const Binary& bits);
   ExprPtr call(ExprPtr callee, uint32_t begin);
   ExprPtr index(ExprPtr object, uint32_t begin);
   ExprPtr index_item();
