@@ -175,12 +175,13 @@ def row(numbers):
 def problems_of(unisono, seed, made, program):
     wanted = made.wanted()
     out = []
-    for options in (["--devices", "cpu:3"], ["--reference", "--devices", "cpu:3"]):
-        status, output, errors = seeded.run(unisono, program, options)
+    at_once = {"UNISONO_COMPILE_FROM": "0"}  # all that can be code is, however short
+    for options, environment in ((["--devices", "cpu:3"], {}), (["--devices", "cpu:3"], at_once), (["--reference", "--devices", "cpu:3"], {})):
+        status, output, errors = seeded.run(unisono, program, options, environment)
         got = output.splitlines()
         if status or got != wanted:
             first = next((i for i, (g, w) in enumerate(zip(got, wanted)) if g != w), min(len(got), len(wanted)))
-            out.append(f"{' '.join(options)}: line {first + 1} of {len(wanted)}: {got[first] if first < len(got) else '(none)'}, "
+            out.append(f"{' '.join(options)} {environment or ''}: line {first + 1} of {len(wanted)}: {got[first] if first < len(got) else '(none)'}, "
                        f"{wanted[first] if first < len(wanted) else '(none)'} in Python\n{errors[:1500]}")
     return out
 

@@ -544,7 +544,7 @@ static ValueList call_helper(EmitContext& context, RareHelper helper,
 
 ValueList emit_rare(
     EmitContext& context, std::string_view name, llvm::Value* mask,
-    ValueList usual, ValueList arguments,
+    ValueList usual, const ValueList& arguments,
     llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body,
     RareHelper helper) {
   llvm::IRBuilderBase& b = context.builder;
@@ -578,7 +578,7 @@ ValueList emit_rare(
   return results;
 }
 
-ValueList emit_iterate(EmitContext& context, ValueList state,
+ValueList emit_iterate(EmitContext& context, const ValueList& state,
                        llvm::function_ref<llvm::Value*(const ValueList&)> more,
                        llvm::function_ref<ValueList(const ValueList&)> step) {
   llvm::IRBuilderBase& b = context.builder;

@@ -80,12 +80,12 @@ constexpr int64_t rare_slot(int64_t lanes) {
 /// context of its own) at its first use.
 ValueList emit_rare(
     EmitContext& context, std::string_view name, llvm::Value* mask,
-    ValueList usual, ValueList arguments,
+    ValueList usual, const ValueList& arguments,
     llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body,
     RareHelper helper);
 /// A loop that runs while `more` holds in any lane; lanes where it does not
 /// hold keep their state.
-ValueList emit_iterate(EmitContext& context, ValueList state,
+ValueList emit_iterate(EmitContext& context, const ValueList& state,
                        llvm::function_ref<llvm::Value*(const ValueList&)> more,
                        llvm::function_ref<ValueList(const ValueList&)> step);
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "jit/ir/kinds.h"
 #include "lang/context/literals.h"
@@ -309,6 +311,23 @@ std::optional<Value> join_tuples(BinaryOp op, const Value& a, const Value& b) {
   return make_tuple(std::move(items));
 }
 
+/// How the numbers of a tuple become an array; "" if it has none.
+std::string array_of_tuple_help(const Value& value) {
+  const TupleValue* tuple = value.tuple();
+  if (!tuple || tuple->items.empty()) return "";
+  const auto is_number = [](const Value& item) {
+    return element_type(item).has_value();
+  };
+  if (std::ranges::all_of(tuple->items, is_number))
+    return "a tuple is no array; `stack(t)` makes one";
+  const bool rows = std::ranges::all_of(tuple->items, [&](const Value& item) {
+    return item.tuple() && std::ranges::all_of(item.tuple()->items, is_number);
+  });
+  return rows ? "a tuple is no array; brackets in brackets are a matrix: "
+                "`[[1, 2], [3, 4]]`, or `[stack(row) for row in t]`"
+              : "";
+}
+
 std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
   if (a.is<RangeValue>() || b.is<RangeValue>())
     return "a range is for loops; the array 0, 1, ... is `arange(n)`";
@@ -328,6 +347,11 @@ std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
     return "a tuple is joined with a tuple: `t + (x,)`";
   if (a.is<NoneValue>() || b.is<NoneValue>())
     return "an `if` without `else`, a loop and `print` have the value none";
+  for (const Value* operand : {&a, &b})
+    if (std::string help = array_of_tuple_help(*operand); !help.empty())
+      return help;
+  if (op == BinaryOp::mul && (a.tuple() || b.tuple()))
+    return "a tuple is not repeated; `t + t` is twice the same";
   return "operators work on arrays and numbers";
 }
 
@@ -398,7 +422,10 @@ Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
     return walk.add(operation_of(op), {*a.value.get_if<ArrayValue>()},
                     ir::NoAttrs{}, where);
   }
-  if (!element_type(a.value)) bad("operators work on arrays and numbers");
+  if (!element_type(a.value)) {
+    const std::string help = array_of_tuple_help(a.value);
+    bad(help.empty() ? "operators work on arrays and numbers" : help);
+  }
   const bool negate = op == UnaryOp::negate;
   if (const auto* i = a.value.get_if<IntValue>()) {
     if (negate) return checked_int(walk, ir::Dim(0) - i->value, where);
@@ -486,9 +513,13 @@ WeakDType promoted_type(Walk& walk, std::span<const CallArgument> operands,
     auto type = element_type(operand.value);
     if (operands.size() > 1 && is_u64_literal(operand.value))
       type = WeakDType{DType::U64};
-    if (!type)
-      walk.fail(diagnostic(Code::expected_array, operand.where, what,
-                           type_name(operand.value)));
+    if (!type) {
+      Diagnostic mistake = diagnostic(Code::expected_array, operand.where, what,
+                                      type_name(operand.value));
+      if (std::string help = array_of_tuple_help(operand.value); !help.empty())
+        mistake.set_help(std::move(help));
+      walk.fail(std::move(mistake));
+    }
     all = all ? promote(*all, *type) : *type;
     weak &= type->weak;
   }

@@ -606,8 +606,10 @@ void Walker::arguments(
   const DefStmt* library = library_definition(callee);
   // The name of the parameter at a place, of a function that is not the user's.
   const auto parameter = [&](size_t i) -> std::string_view {
+    // Those of `*arrays` are arguments of their own.
     if (builtin && i < builtin->parameters.size())
-      return builtin->parameters[i].name;
+      return builtin->parameters[i].is_rest ? std::string_view()
+                                            : builtin->parameters[i].name;
     if (!library || i >= library->function.params.size()) return {};
     return library->function.params[i].pattern.name.text;
   };

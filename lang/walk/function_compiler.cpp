@@ -537,7 +537,6 @@ std::pair<std::vector<FunctionCode::Local>, uint32_t>
 FunctionCompiler::Body::compile(const LoopStart& start) {
   reserve();  // for what a function would give
   for (const Carry& each : start.variables) {
-    if (is_hidden(each.name)) continue;
     const Binding& binding = each.environment->names.at(each.name);
     const auto kind = array_kind(each.value);
     const bool fits =

@@ -24,6 +24,7 @@
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
 #include "lang/source/utf8.h"
+#include "lang/syntax/jumps.h"
 #include "lang/walk/function_code.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file_device.h"
@@ -465,8 +466,11 @@ bool Walker::HostLoop::run_as_function(const std::optional<KnownRange>& range,
   const auto* unknown = as<WhileStmt>(loop_);
   if (!range && (!unknown || unknown->most)) return false;
   std::string reason;
+  std::vector<Carry> variables = walker_.carries_of(loop_, env_);
+  // What jumps are told by is no variable of code, which jumps.
+  std::erase_if(variables, [](const Carry& c) { return is_hidden(c.name); });
   const auto turns = walker_.run_loop_code(
-      {&loop_, range, env_, walker_.carries_of(loop_, env_)},
+      {&loop_, range, env_, std::move(variables)},
       [&](int64_t taken) { tell(turns_ + taken, all_, false); }, failing_,
       reason);
   if (!turns) {

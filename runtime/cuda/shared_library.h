@@ -18,14 +18,14 @@ class SharedLibrary {
  public:
   SharedLibrary(const SharedLibrary&) = delete;
   SharedLibrary& operator=(const SharedLibrary&) = delete;
+  virtual ~SharedLibrary() {
+    if (library_) dlclose(library_);
+  }
   /// The name by which it was found.
   const std::string& path() const { return path_; }
 
  protected:
   SharedLibrary() = default;
-  virtual ~SharedLibrary() {
-    if (library_) dlclose(library_);
-  }
 
   /// Opens the first of `names` that is there and can be bound; the error
   /// (device_lost) says in one line why there is none. `called`: its name.
