@@ -254,8 +254,8 @@ def interrupt(case, folder, again=None):
             r"^error\[U0505\]: stopped\n.*" + case.place, said, re.M | re.S) or said.count("error[") != 1):
         PROBLEMS.append(f"{where}: status {child.returncode}\n{said[:1500]}")
     if took > BOUND and again is None:
-        if max(interrupt(case, folder, moment) or 0 for _ in range(3)) > BOUND * 1000:
-            PROBLEMS.append(f"{where}: {took * 1000:.0f} ms of it after Ctrl-C, and not once")
+        if sorted(interrupt(case, folder, moment) or 0 for _ in range(3))[1] > BOUND * 1000:
+            PROBLEMS.append(f"{where}: {took * 1000:.0f} ms of it after Ctrl-C, and mostly so")
     left = set(os.listdir(folder)) - before - case.leaves
     if left:
         PROBLEMS.append(f"{where}: it leaves {left}")
