@@ -18,7 +18,6 @@
 #include "runtime/files/disk_cache.h"
 
 namespace unisono::host {
-namespace {
 
 std::optional<int> number_in(std::string_view text) {
   int number = 0;
@@ -28,6 +27,8 @@ std::optional<int> number_in(std::string_view text) {
     return std::nullopt;
   return number;
 }
+
+namespace {
 
 std::optional<int> count_in(std::string_view text) {
   const std::optional<int> count = number_in(text);

@@ -1,6 +1,7 @@
 #pragma once
 // The devices that `--devices` asks for.
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ struct DeviceRequest {
   bool report_leaks = true;
 };
 inline constexpr int max_devices = 64;
+
+/// The number that a text is, digits alone; nothing if it is none, or too
+/// large.
+std::optional<int> number_in(std::string_view text);
 
 /// Fails with one line about what is wrong with the text.
 Result<DeviceRequest> parse_devices(std::string_view text);

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "host/session/devices.h"
 #include "host/session/library.h"
 #include "runtime/cluster/mpi_transport.h"
 #include "runtime/cluster/socket_transport.h"
@@ -16,18 +16,9 @@
 namespace unisono::host {
 namespace {
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  const auto [stop, problem] = std::from_chars(begin, end, value);
-  if (problem != std::errc() || stop != end || value < 0) return std::nullopt;
-  return value;
-}
-
-std::optional<int> number_in(const char* variable) {
+std::optional<int> number_of(const char* variable) {
   const char* text = std::getenv(variable);
-  return text ? number(text) : std::nullopt;
+  return text ? number_in(text) : std::nullopt;
 }
 
 /// What `launch` says.
@@ -44,7 +35,7 @@ std::optional<Launched> launched() {
   while (numbers.size() < 3) {
     const size_t end = rest.find('/');
     if (end == rest.npos) return std::nullopt;
-    const auto next = number(rest.substr(0, end));
+    const auto next = number_in(rest.substr(0, end));
     if (!next) return std::nullopt;
     numbers.push_back(*next);
     rest.remove_prefix(end + 1);
@@ -70,8 +61,8 @@ constexpr Launcher launchers[] = {
 /// The number of this process and of all, by a launcher of MPI.
 std::optional<std::pair<int, int>> by_mpi() {
   for (const Launcher& launcher : launchers) {
-    const auto process = number_in(launcher.process);
-    const auto processes = number_in(launcher.processes);
+    const auto process = number_of(launcher.process);
+    const auto processes = number_of(launcher.processes);
     if (process && processes && *processes > 1)
       return std::pair(*process, *processes);
   }
@@ -130,8 +121,8 @@ bool is_launched() {
 bool is_passed_on() { return !launched() && by_mpi(); }
 
 int tasks_apart() {
-  const auto process = number_in("SLURM_PROCID"),
-             tasks = number_in(slurm_tasks);
+  const auto process = number_of("SLURM_PROCID"),
+             tasks = number_of(slurm_tasks);
   const bool first = process && *process == 0 && tasks && *tasks > 1;
   return first && !is_launched() ? *tasks : 0;
 }

@@ -452,8 +452,7 @@ Value Walker::comprehension(const Comprehension& e, const Env& env) {
   return result;
 }
 
-// ---- members as code
-// ---------------------------------------------------------
+// ---- members as code -------------------------------------------------------
 
 /// The values that the names of a pattern have; false if it does not fit.
 bool MemberCode::split(const Pattern& pattern, const Value& item,

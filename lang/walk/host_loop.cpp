@@ -524,8 +524,7 @@ void Walker::HostLoop::go_to_error(const LoopCode& code,
       });
 }
 
-// ---- over the characters of a text
-// -------------------------------------------
+// ---- over the characters of a text -----------------------------------------
 
 namespace {
 /// The numbers of the characters; nothing where one is none.
