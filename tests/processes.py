@@ -175,7 +175,7 @@ def sixteen_programs(_=None):
     are for fewer devices fail alike."""
     goldens = [g for g in run_tests.goldens() if g.command == ["run"] and g.name not in LEFT_OUT and chosen(g.name)
                and not {"--stats", "--trace"} & {o for r in g.runs for o in r} and any(divisions(g))
-               and g.path.name not in simulated.HEAVY]
+               and g.holder.name not in simulated.HEAVY]
     if not OPTIONS.full:
         # What takes a process seconds takes sixteen minutes.
         goldens = RANDOM.sample([g for g in goldens if not g.path.name.startswith(simulated.EVERY) and g.path.name not in simulated.LONG], 3)
