@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -27,16 +27,34 @@ using Clock = std::chrono::steady_clock;
 /// more.
 constexpr std::chrono::seconds patience{10};
 
+/// As many files may be open as the system allows, while this lives: who starts
+/// processes has the sockets of all that are not started yet.
+class ManyFiles {
+ public:
+  ManyFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit most{before_.rlim_max, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+  }
+  ~ManyFiles() { end(); }
+  ManyFiles(const ManyFiles&) = delete;
+  void end() const { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 /// In the new process. Returns only if the program cannot be started.
-void become(const SocketFolder& sockets, int process, int processes,
-            std::vector<char*>& words, pid_t parent) {
+void become(const Sockets& sockets, std::vector<char*>& words, pid_t parent) {
   // It goes with who started it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  const int listener = sockets.listener(process);
-  fcntl(listener, F_SETFD, 0);
-  const std::string value =
-      fmt::format("{}/{}/{}/{}", process, processes, listener, sockets.path());
+  std::string value;
+  for (const int end : sockets.ends()) {
+    if (end >= 0) fcntl(end, F_SETFD, 0);
+    if (!value.empty()) value += '/';
+    value += end < 0 ? "-" : std::to_string(end);
+  }
   setenv(launched_variable, value.c_str(), 1);
   execv("/proc/self/exe", words.data());
 }
@@ -89,41 +107,46 @@ void await(std::vector<Child>& children) {
   }
 }
 
-}  // namespace
-
-int launch(int processes, const std::vector<std::string>& words) {
-  auto sockets = SocketFolder::make(processes);
-  if (!sockets) {
-    tell(fmt::format("error: {}\n", sockets.error().message));
-    return 1;
-  }
-  std::vector<std::string> all = {"unisono", "run"};
-  all.insert(all.end(), words.begin(), words.end());
-  std::vector<char*> pointers;
-  for (std::string& word : all) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+/// Starts them, or says what kept it from that and ends those that it has.
+std::vector<Child> start(int processes, std::vector<char*>& words) {
   const pid_t parent = getpid();
+  const ManyFiles many;
+  SocketPairs pairs(processes);
   std::vector<Child> children;
   for (int p = 0; p < processes; ++p) {
-    const pid_t id = fork();
+    const auto sockets = pairs.next();
+    const pid_t id = sockets ? fork() : -1;
     if (id == 0) {
-      become(*sockets, p, processes, pointers, parent);
+      many.end();
+      become(*sockets, words, parent);
       _exit(127);
     }
     if (id < 0) {
-      tell(fmt::format("error: cannot start process {}: {}\n", p,
-                       std::strerror(errno)));
+      tell(fmt::format(
+          "error: cannot start process {}: {}\n", p,
+          sockets ? std::strerror(errno) : sockets.error().message));
       for (const Child& child : children) kill(child.id, SIGKILL);
       break;
     }
     children.push_back({id});
   }
+  return children;
+}
+
+}  // namespace
+
+int launch(int processes, const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"unisono", "run"};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> pointers;
+  for (std::string& word : all) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  std::vector<Child> children = start(processes, pointers);
   // Ctrl-C is theirs: they end, and so does this.
   struct sigaction ignore{};
   struct sigaction before{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGINT, &ignore, &before);
-  sockets->close_listeners();
   await(children);
   sigaction(SIGINT, &before, nullptr);
   if (static_cast<int>(children.size()) < processes) return 1;

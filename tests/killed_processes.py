@@ -2,7 +2,7 @@
 """Processes of one program that are killed, stand still or lag: the others end with one error that names them, or the program
 ends as if nobody had been disturbed. Most of the time they wait, so this is a test beside processes.py, whose command line it has.
 
-usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [lags] [torn] [resumed] [gpu_kills]
+usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [starts] [kills] [lags] [torn] [resumed] [gpu_kills]
 """
 import os
 import pathlib
@@ -31,6 +31,50 @@ def patiently(seconds, attempt):
         if good or not lateness:
             break
     return good, seen
+
+
+def starts(folder):
+    """A process, or the launcher, that is killed while all start: the others end at once, without a watchdog, and nothing is left in the
+    folder for temporary files."""
+    program, temporary = folder / "endless.uni", folder / "temporary"
+    program.write_text(STEPS.replace("range(200)", "range(100000000)"))
+    temporary.mkdir()
+
+    def children_of(pid):
+        try:
+            return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        except OSError:
+            return []
+
+    def strike(turn, processes, which, moment):
+        command = [*launcher(processes, False), "--devices", "cpu:1", "--watchdog", "0", program]
+        launched = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)}, stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        sanitizers.comes(lambda: len(children_of(launched.pid)) == processes, launched)
+        children = children_of(launched.pid)
+        time.sleep(moment * sanitizers.slow())
+        os.kill(launched.pid if which < 0 else children[which], signal.SIGKILL)
+        try:
+            out, err = launched.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            launched.kill()  # its processes go with it
+            out, err = "it did not end", launched.communicate()[1]
+        if which < 0:
+            end = time.monotonic() + LIMIT
+            while any(os.path.exists(f"/proc/{child}/exe") for child in children) and time.monotonic() < end:
+                time.sleep(0.01)
+            good = out == "" and time.monotonic() < end
+        else:
+            good = launched.returncode == 1 and out == "" and told(err, which)[0] and "is gone" in err
+        check(f"killed as all start: {which} of {processes} after {moment:.3f} s", good, launched.returncode, out, err)
+
+    turns = []
+    for turn in range(100 if OPTIONS.full else 10):
+        processes = RANDOM.choice((2, 3, 5))
+        which = -1 if turn % 5 == 0 else RANDOM.randrange(processes)
+        turns.append((turn, processes, which, RANDOM.choice((0, 0.25 * RANDOM.random()))))
+    several(strike, sliced(turns))
+    check("nothing is left", not os.listdir(temporary), os.listdir(temporary))
 
 
 def kills(folder):
@@ -250,4 +294,4 @@ def resumed(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts({"kills": kills, "lags": lags, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))
+    sys.exit(run_parts({"starts": starts, "kills": kills, "lags": lags, "torn": torn, "resumed": resumed, "gpu_kills": gpu_kills}))

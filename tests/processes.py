@@ -52,7 +52,7 @@ NCCL_LIBRARY = pathlib.Path(UNISONO).parent / "libsimnccl.so"
 RANDOM = random.Random(OPTIONS.seed)
 SLICE, SLICES = (int(part) for part in OPTIONS.slice.split("/"))
 OF_PROGRAMS = ("goldens", "gpu_goldens", "sixteen", "random")
-PARTS = ("usage", "sums", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "kills", "lags", "torn", "resumed", "gpu_kills",
+PARTS = ("usage", "sums", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "starts", "kills", "lags", "torn", "resumed", "gpu_kills",
          "resharded", "moved", "gpus_meanwhile", "gpus_resharded")
 WANTED = [name for name in OPTIONS.names if name in PARTS]
 NAMES = [name for name in OPTIONS.names if name not in PARTS]

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -23,25 +24,27 @@ std::optional<int> number_of(const char* variable) {
 
 /// What `launch` says.
 struct Launched {
-  int process = 0, processes = 0, listener = 0;
-  std::string folder;
+  int process = 0;
+  std::vector<int> sockets;  // by process, -1 for its own
 };
 
 std::optional<Launched> launched() {
   const char* text = std::getenv(launched_variable);
   if (!text) return std::nullopt;
-  std::string_view rest = text;
-  std::vector<int> numbers;
-  while (numbers.size() < 3) {
-    const size_t end = rest.find('/');
-    if (end == rest.npos) return std::nullopt;
-    const auto next = number_in(rest.substr(0, end));
-    if (!next) return std::nullopt;
-    numbers.push_back(*next);
-    rest.remove_prefix(end + 1);
+  Launched out;
+  out.process = -1;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find('/'));
+    const auto socket = number_in(word);
+    if (word == "-" && out.process < 0)
+      out.process = static_cast<int>(out.sockets.size());
+    else if (!socket)
+      return std::nullopt;
+    out.sockets.push_back(socket.value_or(-1));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
   }
-  if (numbers[0] >= numbers[1]) return std::nullopt;
-  return Launched{numbers[0], numbers[1], numbers[2], std::string(rest)};
+  if (out.process < 0) return std::nullopt;
+  return out;
 }
 
 /// What launchers of MPI say: those of MPICH and its like, of MVAPICH and of
@@ -69,11 +72,9 @@ std::optional<std::pair<int, int>> by_mpi() {
   return std::nullopt;
 }
 
-Result<std::unique_ptr<Transport>> open_transport(
-    std::chrono::milliseconds limit) {
+Result<std::unique_ptr<Transport>> open_transport() {
   if (const auto start = launched())
-    return open_socket_transport(start->folder, start->listener, start->process,
-                                 start->processes, limit);
+    return open_socket_transport(start->process, Sockets(start->sockets));
   const auto mpi = by_mpi();
   if (!mpi) return std::unique_ptr<Transport>();
   constexpr std::string_view name = "libunisono_mpi.so";
@@ -115,7 +116,7 @@ int launched_process() {
 
 bool is_launched() {
   const auto start = launched();
-  return (start && start->processes > 1) || by_mpi();
+  return (start && start->sockets.size() > 1) || by_mpi();
 }
 
 bool is_passed_on() { return !launched() && by_mpi(); }
@@ -131,7 +132,7 @@ Result<std::shared_ptr<Cluster>> join_cluster(ClusterOptions options) {
   if (!is_launched()) return std::shared_ptr<Cluster>();
   if (const char* faults = std::getenv("UNISONO_FAULTS"))
     options.faults = TRY(Faults::parse(faults));
-  std::unique_ptr<Transport> transport = TRY(open_transport(options.limit));
+  std::unique_ptr<Transport> transport = TRY(open_transport());
   return Cluster::open(std::move(transport), std::move(options));
 }
 

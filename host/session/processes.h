@@ -26,7 +26,7 @@ int tasks_apart();
 Result<std::shared_ptr<Cluster>> join_cluster(ClusterOptions options);
 
 /// The name of the variable by which `launch` tells a process of the others:
-/// "PROCESS/PROCESSES/SOCKET/FOLDER", see runtime/cluster/socket_transport.h.
+/// its sockets by process, "12/-/15" in the second of three.
 inline constexpr const char* launched_variable = "UNISONO_LAUNCHED";
 
 }  // namespace unisono::host

@@ -1,5 +1,6 @@
 #include "jit/ir/kinds.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -182,6 +183,46 @@ bool any_must_stay(const Graph& graph) {
   return false;
 }
 
+/// Whether a condition of `loop` (a node of its graph) becomes false: each turn
+/// brings a carry nearer by one to a bound that turns do not change.
+bool becomes_false(const LoopAttrs& loop, NodeId id) {
+  const Graph &condition = *loop.condition, &body = *loop.body;
+  const Node& test = condition[id];
+  if (test.op == Op::bit_and)
+    return becomes_false(loop, test.inputs[0]) ||
+           becomes_false(loop, test.inputs[1]);
+  if (test.op != Op::lt && test.op != Op::gt) return false;
+  const auto parameter_of = [](const Graph& graph, NodeId at) {
+    return std::ranges::find(graph.inputs, at) - graph.inputs.begin();
+  };
+  const auto carries = static_cast<ptrdiff_t>(loop.carries);
+  const auto changes = [&](ptrdiff_t parameter) {
+    return parameter < carries &&
+           body.outputs[parameter] != body.inputs[parameter];
+  };
+  for (const int side : {0, 1}) {
+    const ptrdiff_t carry = parameter_of(condition, test.inputs[side]);
+    const NodeId bound = test.inputs[1 - side];
+    const ptrdiff_t given = parameter_of(condition, bound);
+    const bool is_fixed = given < std::ssize(condition.inputs)
+                              ? !changes(given)
+                              : condition[bound].op == Op::constant;
+    if (!is_fixed || carry >= carries) continue;
+    const Node& next = body[body.outputs[carry]];
+    const int64_t step = (test.op == Op::lt) == (side == 0) ? 1 : -1;
+    for (const int own : {0, 1})
+      if (next.op == Op::add && parameter_of(body, next.inputs[own]) == carry &&
+          proved_within(body, next.inputs[1 - own], step, step))
+        return true;
+  }
+  return false;
+}
+
+bool surely_ends(const LoopAttrs& loop) {
+  return loop.is_counted() || loop.most >= 0 ||
+         becomes_false(loop, loop.condition->outputs[0]);
+}
+
 }  // namespace
 
 bool must_stay(const Graph& graph, const Node& node) {
@@ -189,7 +230,7 @@ bool must_stay(const Graph& graph, const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
     return any_must_stay(*a->then_graph) || any_must_stay(*a->else_graph);
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
-    return (a->condition && any_must_stay(*a->condition)) ||
+    return !surely_ends(*a) || (a->condition && any_must_stay(*a->condition)) ||
            any_must_stay(*a->body);
   if (const auto* a = std::get_if<CallAttrs>(&node.attrs))
     return any_must_stay(*a->graph);

@@ -36,8 +36,8 @@ Type result_type(const Node& node, int index);
 Type stack_type(const LoopAttrs& loop, Type part);
 /// The same, of the attributes of a host_call.
 Type result_type(const HostCallAttrs& call, int index);
-/// Whether the node can raise a checked error or has an effect, so that it is
-/// kept even if its result is not used.
+/// Whether the node can raise a checked error, has an effect, or may go on for
+/// ever, so that it is kept even if its result is not used.
 bool must_stay(const Graph& graph, const Node& node);
 /// The number of members that a collective is over, and of those that meet: all
 /// of them, or the first group's.

@@ -76,7 +76,7 @@ void run_parts(int64_t batch, int64_t work,
   Pool* pool = Pool::of_this_thread();
   if (!pool) return run(0, batch);
   std::mutex mutex;
-  std::exception_ptr thrown;  // for lack of memory
+  std::exception_ptr thrown;  // for lack of memory, or Stopped
   const auto part = [&, stop = stop_flag()](int64_t begin, int64_t end) {
     const StopScope scope(stop);
     try {
@@ -99,19 +99,22 @@ Status run_routine(Routine routine, const Arrays& operands, Arrays& results) {
   for (int axis = 0; axis < type.rank() - 2; ++axis)
     batch *= type.shape[axis].value();
   const auto run_part = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end && !stop_requested(); ++i)
+    for (int64_t i = begin; i < end; ++i) {
+      poll_stop();
       if (type.dtype == DType::F64)
         run_one<double>(routine, i, operands, results);
       else
         run_one<float>(routine, i, operands, results);
+    }
   };
   const auto rows = static_cast<double>(type.shape[type.rank() - 2].value());
   const auto columns = static_cast<double>(type.shape.back().value());
   const double work = 100 + rows * columns * std::min(rows, columns);
-  run_parts(batch, work < 1e9 ? static_cast<int64_t>(work) : 1'000'000'000,
-            run_part);
-  if (stop_requested()) return stopped_error();
-  return Unit{};
+  return unless_stopped([&]() -> Status {
+    run_parts(batch, work < 1e9 ? static_cast<int64_t>(work) : 1'000'000'000,
+              run_part);
+    return Unit{};
+  });
 }
 
 }  // namespace unisono::jit

@@ -1,10 +1,9 @@
 #pragma once
 // Processes of one machine, over its sockets: for `unisono launch`, and for
-// tests. Each process has a socket on which it is called, in a folder that
-// nobody else of the machine may enter; of each two the later one calls.
-#include <chrono>
+// tests. Each two processes have a pair of sockets, made before they are
+// started: each inherits its ends, and nobody else has them. So the others see
+// a process go whenever that is, nobody can call, and nothing has a name.
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "runtime/cluster/transport.h"
@@ -12,31 +11,39 @@
 
 namespace unisono {
 
-/// Sockets of `processes` processes to be started, each of which inherits one.
-class SocketFolder {
+/// The sockets of one process, by the process at the other end, -1 for itself.
+/// What is here is closed with it.
+class Sockets {
  public:
-  static Result<SocketFolder> make(int processes);
-  SocketFolder(SocketFolder&& other) noexcept;
-  SocketFolder& operator=(SocketFolder&&) = delete;
-  /// Removes the folder.
-  ~SocketFolder();
+  explicit Sockets(std::vector<int> ends) : ends_(std::move(ends)) {}
+  Sockets(Sockets&&) noexcept = default;
+  Sockets& operator=(Sockets&& other) noexcept;
+  ~Sockets() { close_all(); }
 
-  const std::string& path() const { return path_; }
-  /// The socket on which a process is called; closed on exec.
-  int listener(int process) const { return listeners_[process]; }
-  /// Closes all: after the processes were started, which have their own.
-  void close_listeners();
+  size_t size() const { return ends_.size(); }
+  int& operator[](int process) { return ends_[process]; }
+  const std::vector<int>& ends() const { return ends_; }
+  void close_all();
 
  private:
-  SocketFolder() = default;
-  std::string path_;
-  std::vector<int> listeners_;
+  std::vector<int> ends_;
 };
 
-/// Process `process` of those that `folder` is for; takes over its `listener`.
-/// Returns when all have called each other; `limit` (0: for ever) is for that.
-Result<std::unique_ptr<Transport>> open_socket_transport(
-    const std::string& folder, int listener, int process, int processes,
-    std::chrono::milliseconds limit);
+/// Makes the sockets of processes that are started one after the other.
+class SocketPairs {
+ public:
+  explicit SocketPairs(int processes);
+  /// Those of the next process, closed on exec. The caller, who starts it,
+  /// closes them before it starts another one.
+  Result<Sockets> next();
+
+ private:
+  int next_ = 0;
+  std::vector<Sockets> waiting_;  // with the ends made so far
+};
+
+/// What process `process` talks over.
+Result<std::unique_ptr<Transport>> open_socket_transport(int process,
+                                                         Sockets sockets);
 
 }  // namespace unisono

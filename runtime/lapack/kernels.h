@@ -2,12 +2,16 @@
 // The inner loops of what LAPACK multiplies, with the widest vectors that the
 // processor has. Each is defined over lanes of 64 bytes and fma, so that its
 // bits are the same with vectors of any width.
+//
+// What is ours looks for the thread's stop flag (runtime/stop.h), and Stopped
+// passes through LAPACK's frames.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "runtime/pool.h"
+#include "runtime/stop.h"
 
 namespace unisono::lapack {
 
@@ -69,14 +73,20 @@ template <class T>
 void add_product(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a,
                  Operand<T> b, T* c, int64_t step);
 
+/// Multiplications, or copies, after which a loop looks for the stop flag.
+inline constexpr int64_t between_looks = 1 << 20;
+
 /// C *= beta, of which 0 leaves nothing of C, not even NaN.
 template <class T>
 void scale(int64_t m, int64_t n, T beta, T* c, int64_t step) {
-  for (int64_t j = 0; beta != 1 && j < n; ++j)
+  StopPoll poll(between_looks);
+  for (int64_t j = 0; beta != 1 && j < n; ++j) {
     for (int64_t i = 0; i < m; ++i) {
       T& element = c[j * step + i];
       element = beta == 0 ? T(0) : beta * element;
     }
+    poll.did(m);
+  }
 }
 
 /// How many workers may share what this thread does.
@@ -90,15 +100,21 @@ constexpr int64_t worth_sharing = 1 << 20;
 
 /// Calls body(begin, end) for parts of 0 ... units-1, each of `work`
 /// multiplications (or copies), from several threads where there are enough.
-/// What a part computes must not depend on where parts begin.
+/// What a part computes must not depend on where parts begin. Throws Stopped;
+/// `body` must not.
 template <class Body>
 void share(int64_t units, int64_t work, Body&& body) {
   const int64_t grain =
       std::max<int64_t>(worth_sharing / 2 / std::max<int64_t>(work, 1), 1);
-  if (Pool* pool = Pool::of_this_thread(); pool && units >= 2 * grain)
-    pool->parallel_for(units, grain, &body, body);
-  else
-    body(int64_t{0}, units);
+  if (Pool* pool = Pool::of_this_thread(); pool && units >= 2 * grain) {
+    const auto stopped = [stop = stop_flag()] {
+      return stop && stop->load(std::memory_order_relaxed);
+    };
+    pool->parallel_pieces(units, grain, &body, stopped, body);
+    poll_stop();
+  } else {
+    in_pieces(units, 4 * grain, body);
+  }
 }
 
 /// Whether Fortran's word is this letter, in either case.

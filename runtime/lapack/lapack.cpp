@@ -42,6 +42,10 @@ ROUTINES(double, d)
 
 // What the archives of LAPACK need besides the C library is here, so that no
 // runtime of Fortran is linked: who is told of a wrong argument, and `a // b`.
+// In place of LAPACK's own are two functions that it calls wherever it is long
+// without a product: they look for the stop flag. Roots of secular equations
+// and iterations for values alone ask for the machine's numbers, which compares
+// letters; norms ask of each element whether it is a number.
 void xerbla_(const char* /*routine*/, const int* /*argument*/, size_t) {
   unisono::check_failed("an argument that LAPACK refuses", __FILE__, __LINE__);
 }
@@ -50,6 +54,18 @@ void _gfortran_concat_string(size_t size, char* out, size_t size_a,
                              const char* a, size_t size_b, const char* b) {
   for (size_t i = 0; i < size; ++i)
     out[i] = i < size_a ? a[i] : i - size_a < size_b ? b[i - size_a] : ' ';
+}
+int lsame_(const char* a, const char* b, size_t, size_t) {
+  unisono::poll_stop();
+  return unisono::lapack::is(a, static_cast<char>(*b & ~0x20));
+}
+int disnan_(const double* x) {
+  unisono::poll_stop();
+  return std::isnan(*x);
+}
+int sisnan_(const float* x) {
+  unisono::poll_stop();
+  return std::isnan(*x);
 }
 }  // extern "C"
 
@@ -110,7 +126,9 @@ struct Columns {
 
   T* data() { return elements.get(); }
   T& at(int64_t i, int64_t j) { return elements[j * rows + i]; }
-  void fill(T value) { std::fill_n(data(), int64_t{rows} * columns, value); }
+  void fill(T value) {
+    each([&](int64_t i, int64_t j) { at(i, j) = value; });
+  }
   /// The distance of two columns, which LAPACK wants to be positive.
   int step() const { return std::max(rows, 1); }
 
@@ -151,14 +169,23 @@ void with_work(const F& routine) {
   // A float may have rounded it down.
   const auto count = static_cast<int64_t>(
       std::nextafter(wanted, std::numeric_limits<T>::max()));
-  std::vector<T> work(static_cast<size_t>(std::max<int64_t>(count + 1, 1)));
+  std::vector<T> work;
+  work.reserve(static_cast<size_t>(count + 1));
+  in_pieces(count + 1, between_looks, [&](int64_t, int64_t end) {
+    work.resize(static_cast<size_t>(end));
+  });
   const int given = size(static_cast<int64_t>(work.size()));
   routine(work.data(), &given);
 }
 
 template <class T>
 bool all_finite(const T* x, int64_t count) {
-  return std::all_of(x, x + count, [](T e) { return std::isfinite(e); });
+  bool all = true;
+  in_pieces(count, between_looks, [&](int64_t begin, int64_t end) {
+    all = all &&
+          std::all_of(x + begin, x + end, [](T e) { return std::isfinite(e); });
+  });
+  return all;
 }
 
 }  // namespace
@@ -211,7 +238,8 @@ void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
   std::vector<int> pivots(static_cast<size_t>(n));
   int info = 0;  // of a singular matrix the first pivot that is 0
   Routines<T>::getrf(&m.rows, &m.rows, m.data(), &step, pivots.data(), &info);
-  for (int64_t j = 0; j < k; ++j)
+  StopPoll poll(between_looks);
+  for (int64_t j = 0; j < k; ++j, poll.did(n))
     for (int64_t i = 0; i < n; ++i)
       std::swap(out.at(i, j), out.at(pivots[static_cast<size_t>(i)] - 1, j));
   divide(Triangle::lower, "U", m, out);
@@ -221,9 +249,10 @@ void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
 
 template <class T>
 void inverse(int64_t n, const T* a, T* x) {
-  std::vector<T> unit(static_cast<size_t>(n * n));
-  for (int64_t i = 0; i < n; ++i) unit[static_cast<size_t>(i * n + i)] = 1;
-  solve(n, n, a, unit.data(), x);
+  const auto unit =
+      std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n * n));
+  each_place(n, n, [&](int64_t i, int64_t j) { unit[i * n + j] = i == j; });
+  solve(n, n, a, unit.get(), x);
 }
 
 template <class T>
@@ -248,9 +277,9 @@ void qr(int64_t m, int64_t n, int64_t k, const T* a, T* q, T* r) {
     Routines<T>::geqrf(&factors.rows, &columns, factors.data(), &step,
                        tau.data(), work, count, &info);
   });
-  for (int64_t i = 0; i < k; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      r[i * n + j] = j < i ? T(0) : factors.at(i, j);
+  each_place(k, n, [&](int64_t i, int64_t j) {
+    r[i * n + j] = j < i ? T(0) : factors.at(i, j);
+  });
   with_work<T>([&](T* work, const int* count) {
     Routines<T>::orgqr(&factors.rows, &wanted, &reflectors, factors.data(),
                        &step, tau.data(), work, count, &info);

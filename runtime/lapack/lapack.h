@@ -2,7 +2,9 @@
 // Factors of matrices, and what is solved by them, by LAPACK: one matrix at a
 // time, in the thread that calls, which the workers of its pool help where
 // products are large. Matrices are dense and row-major, of f32 or f64; a size
-// may be 0. An exception is std::bad_alloc.
+// may be 0. Exceptions are std::bad_alloc, and Stopped (runtime/stop.h) within
+// some milliseconds after the thread's stop flag is set; results are then
+// anything.
 #include <cstdint>
 
 namespace unisono::lapack {

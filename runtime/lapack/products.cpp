@@ -12,6 +12,8 @@ namespace unisono::lapack {
 namespace {
 
 constexpr int64_t part_of_k = 256, packed_rows = 96;
+/// Columns of C that are computed without a look for the stop flag.
+constexpr int64_t most_columns = 1024;
 /// Fewer multiplications than these are not worth packing.
 constexpr int64_t few = 1024;
 
@@ -63,8 +65,9 @@ void add_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
                 const T* b, T* c, int64_t step) {
   const Kernels<T>& use = kernels<T>();
   const int64_t blocks = (m + packed_rows - 1) / packed_rows;
-  const int64_t chunks =
-      std::clamp<int64_t>(4 * workers() / blocks, 1, n / use.columns + 1);
+  const int64_t chunks = std::max(
+      std::clamp<int64_t>(4 * workers() / blocks, 1, n / use.columns + 1),
+      (n + most_columns - 1) / most_columns);
   const int64_t columns =
       chunks == 1 ? n : rounded_up((n + chunks - 1) / chunks, use.columns);
   share(blocks * chunks, packed_rows * columns * k,

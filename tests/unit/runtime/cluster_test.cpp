@@ -34,16 +34,16 @@ struct Group {
   /// messages, or nothing if it just goes away.
   using End = std::optional<std::pair<int, std::string>>;
   void run(const std::function<End(Cluster&)>& body) {
-    auto folder = SocketFolder::make(processes);
-    REQUIRE(folder);
+    SocketPairs pairs(processes);
     outcomes.resize(static_cast<size_t>(processes));
     std::mutex mutex;
     std::vector<std::thread> threads;
     for (int p = 0; p < processes; ++p) {
-      threads.emplace_back([&, p] {
+      auto sockets = pairs.next();
+      REQUIRE(sockets);
+      threads.emplace_back([&, p, sockets = std::move(*sockets)]() mutable {
         Outcome& outcome = outcomes[p];
-        auto transport = open_socket_transport(
-            folder->path(), dup(folder->listener(p)), p, processes, limit);
+        auto transport = open_socket_transport(p, std::move(sockets));
         if (!transport) {
           outcome.opened = transport.error();
           return;
