@@ -7,6 +7,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/kernel/choice.h"
+#include "jit/kernel/row_sums.h"
 #include "jit/kernel/schedule.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
@@ -243,7 +244,8 @@ bool Group::add_map(NodeId node) {
   chooses_ = reductions_.empty();
   ExprId value = evaluate(node, *map);
   if (value < 0 || !cuts_fit()) return false;
-  if (!phases_fit(value) && !fits_with_reloads(node, *map, value)) return false;
+  if (!kept_only && !phases_fit(value) && !fits_with_reloads(node, *map, value))
+    return false;
   int id = intern(*map);
   remember(node, id, value);
   members_[node] = {value, id};
@@ -293,14 +295,15 @@ bool Group::cuts_fit() {
   return false;
 }
 
-/// Whether a loop may compute `value`, with what it takes from the loops before
-/// computed again.
+/// Whether a loop over the reduced axes may take `value`, with what it needs
+/// from the loops before computed again. A nest that is cut has no later loop,
+/// whether the value changes along these axes or is the same at all points.
 bool Group::phases_fit(ExprId value) {
   const int phase = exprs_[value].phase;
   if (phase == 0) return true;
-  const std::vector<bool> inner = inner_exprs();
-  if (!inner[value]) return true;
   if (is_two_stage()) return false;
+  const std::vector<bool> inner = inner_exprs();
+  if (!inner[value]) return !may_add_rows(reductions_[0].order, points());
   std::vector<bool> used(exprs_.size());
   int again = 0;
   used[value] = true;

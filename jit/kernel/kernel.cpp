@@ -118,6 +118,19 @@ bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
   return inner[store.value];
 }
 
+bool goes_again(const Nest& nest) {
+  const std::vector<bool> inner = inner_expressions(nest);
+  for (size_t e = 0; e < nest.exprs.size(); ++e)
+    if (inner[e] && nest.exprs[e].phase > 0) return true;
+  return std::ranges::any_of(
+             nest.reductions,
+             [](const Reduction& reduction) { return reduction.phase > 0; }) ||
+         std::ranges::any_of(nest.stores, [&](const Store& store) {
+           return nest.exprs[store.value].phase > 0 &&
+                  is_inner_store(nest, inner, store);
+         });
+}
+
 namespace {
 
 /// Calls `f(ExprId&)` for every expression that the turns name.

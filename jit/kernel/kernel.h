@@ -270,6 +270,10 @@ Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent);
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
                     const Store& store);
 
+/// Whether the nest goes over its reduced axes once more after a reduction, for
+/// another reduction or to store at their points. It cannot be cut there.
+bool goes_again(const Nest& nest);
+
 /// Removes expressions and reductions that nothing uses; checked expressions
 /// stay if `keep_checked` says so (one per expression).
 void prune(Nest& nest, const std::vector<bool>& keep_checked);

@@ -83,23 +83,24 @@ bool reads_own_rows(const Nest& rows, const Nest& sums) {
 
 }  // namespace
 
+bool may_add_rows(CombineOrder order, int64_t points) {
+  return order == CombineOrder::runs && points >= least_points;
+}
+
 bool can_add_rows(const Nest& nest) {
   const int axis = last_kept(nest);
   if (axis < 0 || nest.reductions.empty() || nest.scan || nest.scatter ||
-      nest.turns)
+      nest.turns || goes_again(nest))
     return false;
   for (const Reduction& reduction : nest.reductions)
     if (reduction.kind != Reduction::Kind::combine ||
-        reduction.order != CombineOrder::runs || reduction.phase != 0 ||
-        reduction.dtype == DType::Bool)
+        reduction.order != CombineOrder::runs || reduction.dtype == DType::Bool)
       return false;
   const auto is_regular = [&](const Affine& at) {
     return at.factors[axis] == 0 || at.factors[axis] == 1;
   };
-  const std::vector<bool> inner = inner_expressions(nest);
-  for (size_t e = 0; e < nest.exprs.size(); ++e) {
-    const Expr& expr = nest.exprs[e];
-    if (expr.checked || (inner[e] && expr.phase > 0)) return false;
+  for (const Expr& expr : nest.exprs) {
+    if (expr.checked) return false;
     if (expr.kind == Expr::Kind::gather ||
         (expr.kind == Expr::Kind::load && !is_regular(expr.at)))
       return false;

@@ -7,6 +7,10 @@
 
 namespace unisono::jit {
 
+/// Whether a reduction of so many points may add rows; smaller nests lie in the
+/// caches, however they are read.
+bool may_add_rows(CombineOrder order, int64_t points);
+
 /// Whether the nest is a reduction in runs of columns that lie side by side in
 /// all that it reads, and nothing else goes over its rows.
 bool can_add_rows(const Nest& nest);

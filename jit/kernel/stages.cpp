@@ -4,6 +4,7 @@
 
 #include "jit/kernel/group.h"
 #include "jit/kernel/schedule.h"
+#include "runtime/check.h"
 
 namespace unisono::jit {
 
@@ -241,6 +242,7 @@ std::optional<Kernel> split_stages(
     return std::nullopt;
   auto chunks = chunks_of(nest, machine);
   if (!chunks || chunks->count < 2) return std::nullopt;
+  CHECK(!goes_again(nest));  // Group::phases_fit
   const int first_argument = static_cast<int>(kernel.arguments.size());
   for (const Partial& partial : partials_of(nest))
     kernel.arguments.push_back(
