@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/pool.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lapack {
 
@@ -85,16 +86,13 @@ inline int workers() {
   return pool ? pool->workers() : 1;
 }
 
-/// Multiplications of which half are worth another worker: some 30 us.
-constexpr int64_t worth_sharing = 1 << 20;
-
 /// Calls body(begin, end) for parts of 0 ... units-1, each of `work`
 /// multiplications (or copies), from several threads where there are enough.
 /// What a part computes must not depend on where parts begin.
 template <class Body>
 void share(int64_t units, int64_t work, Body&& body) {
-  const int64_t grain =
-      std::max<int64_t>(worth_sharing / 2 / std::max<int64_t>(work, 1), 1);
+  const int64_t grain = std::max<int64_t>(
+      tuning().lapack_worth_sharing / 2 / std::max<int64_t>(work, 1), 1);
   if (Pool* pool = Pool::of_this_thread(); pool && units >= 2 * grain)
     pool->parallel_for(units, grain, &body, body);
   else
