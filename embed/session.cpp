@@ -16,6 +16,7 @@
 #include "lang/syntax/parser.h"
 #include "runtime/stack_thread.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::embed {
 namespace {
@@ -26,6 +27,7 @@ constinit thread_local const CallbackScope* innermost_callback = nullptr;
 constexpr uint32_t all_grants = UNISONO_GRANT_FILES;
 
 void check_options(const UnisonoSessionOptions& options) {
+  if (!tuning_problem().empty()) refuse(tuning_problem());
   if ((options.grants & ~all_grants) != 0)
     refuse(fmt::format("unknown grants: {}", options.grants & ~all_grants));
   if (options.depth > lang::Limits::most_depth)
@@ -67,6 +69,7 @@ Session::Session(std::shared_ptr<Engine> engine,
   inside.compiler = engine_->compiler();
   inside.reference_only = engine_->reference_only();
   inside.interactive = true;
+  inside.compile_threshold = tuning().least_compiled_bytes;
   inside.watchdog = watchdog_of(options.watchdog);
   inside.files = (options.grants & UNISONO_GRANT_FILES) != 0;
   inside.output = [this](std::string_view text) { print(text); };

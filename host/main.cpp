@@ -24,6 +24,7 @@
 #include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
+#include "runtime/tuning/tuning.h"
 
 namespace {
 
@@ -597,6 +598,11 @@ int run_command(int argc, char** argv) {
   CommandLine line;
   declare(line);
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (!unisono::tuning_problem().empty()) {
+    if (launched_process() <= 0)
+      tell(fmt::format("error: {}\n", unisono::tuning_problem()));
+    return usage_error;
+  }
   line.after_dashes = take_after_dashes(words);
   // Said in full, so that a program's arguments may be called as commands are.
   const auto called = [&](const CLI::App* command) {

@@ -30,19 +30,17 @@
 #include "jit/target/target.h"
 #include "runtime/lru_cache.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
 
-constexpr int64_t most_cached_programs = 1024;
-
 /// How many workers a routine is worth: of matrices, some ten operations for
 /// each element and each of its row.
 float routine_work(const PlanHostCall& call) {
-  constexpr float grain = 20'000;
   const ir::Type& a = call.types[0];
   return 10 * static_cast<float>(a.elements()) *
-         static_cast<float>(a.shape.back().value()) / grain;
+         static_cast<float>(a.shape.back().value()) / tuning().routine_grain;
 }
 
 /// Steps of a plan as steps of a program.
@@ -192,9 +190,6 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
   return out;
 }
 
-/// A copy of so many bytes is worth a word.
-constexpr int64_t large_update = int64_t{64} << 10;
-
 /// No address space holds more; sizes below it can be computed with.
 constexpr int64_t most_bytes = int64_t{1} << 46;
 
@@ -278,7 +273,7 @@ struct Compiler::State {
 
   std::mutex cache_mutex;    // programs
   std::mutex compile_mutex;  // the rest
-  LruCache<CachedProgram> programs{most_cached_programs};
+  LruCache<CachedProgram> programs{tuning().most_cached_programs};
   CpuGenerator cpu;
   GpuGenerator gpu;
   CompileObserver observer;
@@ -389,7 +384,7 @@ Result<CachedProgram> Compiler::State::compile(
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   for_each_copied_update(plan.steps, [&](uint32_t source, int64_t bytes) {
-    if (bytes >= large_update)
+    if (bytes >= tuning().large_update_bytes)
       program->copied_updates.push_back({source, bytes});
   });
   program->devices = options.devices;

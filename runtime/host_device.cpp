@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
@@ -84,19 +85,20 @@ class HostDevice final : public Device {
     auto in_parallel = [&](int64_t units, int64_t grain, auto&& part) {
       pool_.parallel_pieces(units, grain, this, stopped, part);
     };
-    if (extent.rows > 1 && extent.bytes < copy_grain) {
-      in_parallel(extent.rows, copy_grain / std::max<int64_t>(extent.bytes, 1),
-                  [&](int64_t begin, int64_t end) {
-                    copy_rows(target + begin * extent.to_step,
-                              source + begin * extent.from_step, extent,
-                              end - begin);
-                  });
+    if (extent.rows > 1 && extent.bytes < tuning().copy_grain) {
+      in_parallel(
+          extent.rows, tuning().copy_grain / std::max<int64_t>(extent.bytes, 1),
+          [&](int64_t begin, int64_t end) {
+            copy_rows(target + begin * extent.to_step,
+                      source + begin * extent.from_step, extent, end - begin);
+          });
     } else {
       for (int64_t row = 0; row < extent.rows; ++row)
-        in_parallel(extent.bytes, copy_grain, [&](int64_t begin, int64_t end) {
-          std::memcpy(target + row * extent.to_step + begin,
-                      source + row * extent.from_step + begin, end - begin);
-        });
+        in_parallel(
+            extent.bytes, tuning().copy_grain, [&](int64_t begin, int64_t end) {
+              std::memcpy(target + row * extent.to_step + begin,
+                          source + row * extent.from_step + begin, end - begin);
+            });
     }
     if (stopped()) return stopped_error();
     return Unit{};

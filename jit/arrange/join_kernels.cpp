@@ -9,13 +9,10 @@
 #include <utility>
 
 #include "jit/kernel/row_sums.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
-
-/// Points of a nest that is small, and nests of one kernel.
-constexpr int64_t most_points = 4096;
-constexpr size_t most_nests = 16;
 
 bool cannot_fail(const Nest& nest) {
   return !nest.turns && (!nest.scatter || !nest.scatter->checked) &&
@@ -24,7 +21,7 @@ bool cannot_fail(const Nest& nest) {
 }
 
 bool is_small(const Nest& nest) {
-  return nest.points() <= most_points && cannot_fail(nest);
+  return nest.points() <= tuning().most_joined_points && cannot_fail(nest);
 }
 
 struct Touched {
@@ -84,7 +81,8 @@ void join_in_turn(PlanSteps& steps, bool to_large_ones) {
       PlanStep& before = out[last - 1];
       auto& others = std::get<Kernel>(before.what);
       if (before.once == step.once && !since.orders(step) &&
-          others.nests.size() + kernel->nests.size() <= most_nests) {
+          others.nests.size() + kernel->nests.size() <=
+              tuning().most_joined_nests) {
         since.add(step);
         append(others, std::move(*kernel));
         add_sources(before, step);
@@ -111,9 +109,6 @@ void join_kernels(PlanSteps& steps, bool to_large_ones, bool in_turn) {
   if (in_turn) join_in_turn(steps, to_large_ones);
 }
 
-/// Steps back to which a kernel looks for one that reduces its rows.
-constexpr size_t most_steps_between = 16;
-
 /// Whether both read a buffer, or the second what the first writes.
 bool share_rows(const Kernel& rows, const Kernel& sums) {
   return std::ranges::any_of(sums.arguments, [&](const Argument& argument) {
@@ -130,7 +125,7 @@ bool join_to_rows(PlanSteps& steps, size_t at, const Machine& machine) {
   if (!sums || sums->nests.size() != 1 || !can_add_rows(sums->nests[0]))
     return false;
   Touched between;
-  const size_t first = at - std::min(at, most_steps_between);
+  const size_t first = at - std::min(at, tuning().most_steps_between);
   for (size_t i = at; i-- > first;) {
     PlanStep& step = steps[i];
     const auto* rows = std::get_if<Kernel>(&step.what);
@@ -151,12 +146,10 @@ bool join_to_rows(PlanSteps& steps, size_t at, const Machine& machine) {
   return false;
 }
 
-/// Points of a reduction that takes a GPU no longer than its launch.
-constexpr int64_t most_leaves = 1 << 17;
-
 bool is_small_reduction(const Kernel& kernel) {
   return std::ranges::all_of(kernel.nests, [](const Nest& nest) {
-    return !nest.reductions.empty() && nest.points() <= most_leaves &&
+    return !nest.reductions.empty() &&
+           nest.points() <= tuning().gpu_most_joined_leaves &&
            cannot_fail(nest);
   });
 }
@@ -168,14 +161,14 @@ bool join_to_reduction(PlanSteps& steps, size_t at) {
   if (!own || !is_small_reduction(*own)) return false;
   Touched between;
   PlanStep* found = nullptr;
-  const size_t first = at - std::min(at, most_steps_between);
+  const size_t first = at - std::min(at, tuning().most_steps_between);
   for (size_t i = at; i-- > first;) {
     PlanStep& step = steps[i];
     between.add(step);
     if (between.orders(steps[at])) break;
     const auto* other = std::get_if<Kernel>(&step.what);
     if (other && step.once == steps[at].once && is_small_reduction(*other) &&
-        other->nests.size() + own->nests.size() <= most_nests)
+        other->nests.size() + own->nests.size() <= tuning().most_joined_nests)
       found = &step;
   }
   if (!found) return false;

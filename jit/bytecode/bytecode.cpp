@@ -7,6 +7,7 @@
 #include "runtime/check.h"
 #include "runtime/execute/program.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -38,7 +39,7 @@ Result<Bytecode::Outcome> run_code(const Code& code, std::vector<Value> inputs,
   run.code = &code;
   run.options = &options;
   run.slots.resize(code.slots);
-  run.fuel = bytecode::full_tank;
+  run.fuel = tuning().steps_between_looks;
   Bytecode::Turns uncounted;
   run.turns = turns ? turns : &uncounted;
   std::vector<uint64_t> registers = code.registers;

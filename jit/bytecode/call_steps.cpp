@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::bytecode {
 namespace {
@@ -244,7 +245,7 @@ StepFunction require_fit_step(DType to, bool floating) {
 
 /// Looks whether the run shall stop; false if it ends.
 [[gnu::noinline]] static bool may_go_on(CallRun& run) {
-  run.fuel = calls_between_looks;
+  run.fuel = tuning().calls_between_looks;
   ++run.looks;
   if (run.look) run.look(run);
   run.stopped = stop_requested();
@@ -340,8 +341,8 @@ static AfterTurn after_turn(const Step* step, const uint64_t* registers,
     return AfterTurn::again;
   if (!may_go_on(run)) return AfterTurn::stop;
   const auto began = static_cast<int64_t>(registers[step->in[2]]);
-  return run.looks - began >= looks_of_loop ? AfterTurn::leave
-                                            : AfterTurn::again;
+  return run.looks - began >= tuning().looks_of_loop ? AfterTurn::leave
+                                                     : AfterTurn::again;
 }
 
 void next_turn_step(const Step* step, uint64_t* registers, StepRun* any) {

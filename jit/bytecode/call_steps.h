@@ -107,10 +107,4 @@ void repeat_step(const Step*, uint64_t*, StepRun*);
 /// CallRun::walk.
 void walk_step(const Step*, uint64_t*, StepRun*);
 
-/// Calls and turns between two looks at whether the run shall stop.
-inline constexpr int64_t calls_between_looks = int64_t{1} << 14;
-/// Looks, from a loop's first turn on, after which it is left: some million
-/// turns of it, or of those within.
-inline constexpr int64_t looks_of_loop = 64;
-
 }  // namespace unisono::jit::bytecode

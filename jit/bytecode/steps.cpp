@@ -8,6 +8,7 @@
 #include "jit/reference/nodes.h"
 #include "runtime/execute/program.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::bytecode {
 namespace {
@@ -68,7 +69,7 @@ void jump_unless_step(const Step* step, uint64_t* registers, StepRun* run) {
 /// Looks at the stop flag; false if the run ends.
 [[gnu::noinline]] static bool refuel(const Step* step, StepRun* any) {
   Run& run = run_of(any);
-  run.fuel = full_tank;
+  run.fuel = tuning().steps_between_looks;
   if (!is_stopped(run)) return true;
   fail(run, step, stopped_error());
   return false;

@@ -21,9 +21,6 @@ struct Run : StepRun {
   std::optional<Error> error_of_node;  // which ended the run
 };
 
-/// Steps between two looks at the stop flag.
-inline constexpr int64_t full_tank = int64_t{1} << 16;
-
 // Where a step has a `place`, in[0] or `out` is a register or a slot as its
 // name says. A target is the number of steps from the step itself, an int32.
 void end_step(const Step*, uint64_t*, StepRun*);

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "jit/ir/kinds.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -22,9 +23,6 @@ using ir::NodeId;
 
 namespace {
 
-/// Computing again may take so many operations for each byte that is not kept:
-/// what loading and storing four bytes costs are forty.
-constexpr int64_t operations_per_byte = 10;
 constexpr int64_t never = std::numeric_limits<int64_t>::max() / 4;
 
 /// The operations that computing the node again is; `never` where it may not
@@ -162,9 +160,9 @@ std::vector<NodeId> residuals(const Graph& known, const std::vector<bool>& free,
     const int64_t again = cost_again(node);
     // Of a node with several results, those are kept that are needed.
     network.add(operands(id), result(id),
-                ir::has_results(node)
-                    ? never
-                    : operations_per_byte * node.type.bytes());
+                ir::has_results(node) ? never
+                                      : tuning().recomputed_operations_a_byte *
+                                            node.type.bytes());
     if (again == never || computed[id]) network.add(0, operands(id), again);
     for (const NodeId operand : node.inputs)
       network.add(result(operand), operands(id), never);

@@ -11,6 +11,7 @@
 
 #include "jit/derivative/transpose.h"
 #include "jit/ir/affine_view.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -20,10 +21,6 @@ using ir::Op;
 using ir::Shape;
 
 namespace {
-
-/// Results side by side from which on a product fills vectors. Below, the
-/// general way is a product with as many times more.
-constexpr int64_t least_results = 8;
 
 /// How an axis of the base is seen by axes of the view: `place` alone, or
 /// windows of `taps` elements `distance` apart, the first of each at `start` +
@@ -170,7 +167,7 @@ bool Transposer::dot_of_windows(const DotAxes& d, const Node& node, NodeId c,
   const auto empty = [](const Shape& shape) {
     return std::ranges::find(shape, ir::Dim(0)) != shape.end();
   };
-  if (b_taps.empty() || results < least_results || empty(whole) ||
+  if (b_taps.empty() || results < orders().window_results || empty(whole) ||
       empty(out.type(c).shape) || empty(type(b).shape))
     return false;
 

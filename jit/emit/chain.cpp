@@ -96,7 +96,8 @@ void NestEmitter::emit_wide_columns(Point& point, Value* block) {
   });
   const auto add_rows = [&](Value* first, int64_t rows) {
     if (rows_) {
-      Value* run = b_.CreateMul(point.index[0], index_constant(reduce_run));
+      Value* run =
+          b_.CreateMul(point.index[0], index_constant(orders().reduce_run));
       Value* row = b_.CreateAdd(run, first);
       rows_->emit(row, b_.CreateAdd(row, index_constant(rows)));
     }

@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "jit/emit/dot_emitter.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
 
-constexpr int64_t k_between_polls = 4096;  // where panels are packed
-constexpr int64_t most_square = 8;         // transposed in registers
+constexpr int64_t most_square = 8;  // transposed in registers
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -107,9 +107,10 @@ llvm::Value* DotEmitter::take(Value& number, int64_t count) {
 void DotEmitter::for_each_k(const Panel& panel, Value begin, Value end,
                             int64_t step, const Body& body) {
   if (!panel.polls) return for_loop(begin, end, step, body);
-  for_loop(begin, end, k_between_polls, [&](Value first) {
+  for_loop(begin, end, tuning().packed_between_looks, [&](Value first) {
     poll();
-    for_loop(first, min(add(first, i64(k_between_polls)), end), step, body);
+    for_loop(first, min(add(first, i64(tuning().packed_between_looks)), end),
+             step, body);
   });
 }
 
@@ -229,7 +230,7 @@ EmittedDot::Launch DotEmitter::pack(const std::string& name, bool is_a) {
     Value to = at(buffers[1], mul(unit, shape_.k * width));
     const auto part = [&](int64_t there) {
       copy({from, to, i64(shape_.k), width, there, across, along,
-            shape_.k > k_between_polls});
+            shape_.k > tuning().packed_between_looks});
     };
     if (size % width == 0) return part(width);
     if_else(

@@ -17,6 +17,7 @@
 
 #include "jit/emit/dot_emitter.h"
 #include "jit/ir/reduce_order.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -28,35 +29,18 @@ constexpr int64_t page = 4096;  // bytes
 /// two: rows of C at multiples of a page fall into few sets of the first, and
 /// wide tiles ask the second for little.
 int64_t k_block(const DotShape& shape, int64_t row_bytes) {
-  if (row_bytes <= 64) return 256;
+  if (row_bytes <= 64) return tuning().packed_depth_narrow;
   const bool dear = shape.n * byte_size(shape.dtype) % page == 0;
-  return dear || shape.dtype == DType::F64 ? 512 : 192;
+  return dear || shape.dtype == DType::F64 ? tuning().packed_depth_dear
+                                           : tuning().packed_depth;
 }
 /// The same where A is not packed.
-constexpr int64_t most_k_block(int64_t row_bytes) {
-  return row_bytes <= 64 ? 320 : 256;
+int64_t most_k_block(int64_t row_bytes) {
+  return row_bytes <= 64 ? tuning().direct_depth_narrow : tuning().direct_depth;
 }
-/// Panels of a unit of a packed product. Where it packs its own of B, each is
-/// used by as many of A as leave enough units for the threads.
-constexpr int64_t m_panels_a_unit = 16;
-constexpr int64_t least_m_panels = 32, most_m_panels = 128;  // where it packs
-constexpr int64_t n_panels_a_unit = 4;
-constexpr int64_t few_units = 64, least_units = 32;
+
 constexpr int64_t k_unroll = 4;
 constexpr int64_t cache_line = 64;  // bytes
-
-/// A unit of a product that is not packed: fmas that are worth being one, some
-/// 10 microseconds; rows of A, a block of which stays in the second cache; and
-/// products of a batch from which on each is one unit.
-constexpr int64_t unit_fmas = 1 << 20;
-constexpr int64_t unit_rows = 192;
-constexpr int64_t many_products = 32;
-/// Bytes of a block of B's rows from which on its panels are packed: a smaller
-/// one is read where it lies, in the second cache. Rows that are so many bytes,
-/// or a multiple, apart fall into few sets of the first cache, so there a block
-/// is packed that does not fit into it.
-constexpr int64_t far_block = 1 << 20, crowding = 2048,
-                  crowded_block = 32 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -260,18 +244,20 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   const int64_t m_panels = ceil_div(shape_.m, rows);
   const int64_t n_panels = ceil_div(shape_.n, columns);
   const int64_t products = dot_chains(shape_) * shape_.batch;
-  int64_t m_size = packs ? most_m_panels : m_panels_a_unit;
-  while (m_size > least_m_panels &&
-         products * ceil_div(m_panels, m_size) * n_panels < least_units)
+  int64_t m_size = packs ? tuning().most_m_panels : tuning().m_panels_a_unit;
+  while (m_size > tuning().least_m_panels &&
+         products * ceil_div(m_panels, m_size) * n_panels <
+             tuning().least_product_units)
     m_size /= 2;
   const int64_t m_units = ceil_div(m_panels, m_size);
   const bool few =
-      products * m_units * ceil_div(n_panels, n_panels_a_unit) < few_units;
-  const int64_t n_size = packs && few ? 1 : n_panels_a_unit;
+      products * m_units * ceil_div(n_panels, tuning().n_panels_a_unit) <
+      tuning().few_product_units;
+  const int64_t n_size = packs && few ? 1 : tuning().n_panels_a_unit;
   const int64_t n_units = ceil_div(n_panels, n_size);
   const int64_t a_panel = shape_.k * rows, b_panel = shape_.k * columns;
   const int64_t k_size =
-      equal_blocks(std::min(shape_.k, dot_chain),
+      equal_blocks(std::min(shape_.k, orders().dot_chain),
                    k_block(shape_, columns * byte_size(shape_.dtype)));
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
@@ -294,8 +280,8 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
     Value j_first = mul(n_unit, n_size * columns);
     Value i_last = min(add(i_first, i64(m_size * rows)), i64(shape_.m));
     Value j_last = min(add(j_first, i64(n_size * columns)), i64(shape_.n));
-    Value k_first = mul(chain, dot_chain);
-    Value k_last = min(add(k_first, i64(dot_chain)), i64(shape_.k));
+    Value k_first = mul(chain, orders().dot_chain);
+    Value k_last = min(add(k_first, i64(orders().dot_chain)), i64(shape_.k));
     for_loop(k_first, k_last, k_size, [&](Value k) {
       poll();
       Value count = min(b_.CreateSub(k_last, k), i64(k_size));
@@ -353,24 +339,26 @@ void DotEmitter::fill_table(Value table,
 /// One unit is a rectangle of tiles along one chain.
 EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   const int64_t m = shape_.m, n = shape_.n;
-  const int64_t depth = std::min(shape_.k, dot_chain);
+  const int64_t depth = std::min(shape_.k, orders().dot_chain);
   const int64_t width = tile_.columns();
   const int64_t k_size =
       equal_blocks(depth, most_k_block(width * byte_size(shape_.dtype)));
   const int64_t most_columns = std::min<int64_t>(tile_.columns(), n);
   const int64_t products = dot_chains(shape_) * shape_.batch;
   // Rows and columns of a unit. Rows are whole tiles of every kind.
-  int64_t rows = ceil_div(std::min(m, unit_rows), rows_for(1)) * rows_for(1);
+  int64_t rows = ceil_div(std::min(m, tuning().direct_unit_rows), rows_for(1)) *
+                 rows_for(1);
   int64_t columns = n;
-  if (products < many_products) {
-    const int64_t panels =
-        std::max<int64_t>(1, unit_fmas / (rows * depth * most_columns));
+  if (products < tuning().many_products) {
+    const int64_t panels = std::max<int64_t>(
+        1, tuning().direct_unit_fmas / (rows * depth * most_columns));
     columns = std::min(n, panels * most_columns);
   }
   const int64_t m_units = ceil_div(m, rows), n_units = ceil_div(n, columns);
   const int64_t row = shape_.b_row * byte_size(shape_.dtype);
-  const bool far = k_size * row > far_block ||
-                   (k_size * row > crowded_block && row % crowding == 0);
+  const bool far = k_size * row > tuning().far_block_bytes ||
+                   (k_size * row > tuning().crowded_block_bytes &&
+                    row % tuning().crowding_bytes == 0);
   const bool packs = shape_.b_column != 1 || (far && m > 2 * tile_.rows);
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
@@ -397,8 +385,8 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
     Value i_first = mul(m_unit, rows), j_first = mul(n_unit, columns);
     Value i_last = min(add(i_first, i64(rows)), i64(m));
     Value j_last = min(add(j_first, i64(columns)), i64(n));
-    Value k_first = mul(chain, dot_chain);
-    Value k_last = min(add(k_first, i64(dot_chain)), i64(shape_.k));
+    Value k_first = mul(chain, orders().dot_chain);
+    Value k_last = min(add(k_first, i64(orders().dot_chain)), i64(shape_.k));
     if (view)
       fill_table(tables.rows, shape_.a_rows, i_first,
                  b_.CreateSub(i_last, i_first));
@@ -438,7 +426,7 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   });
   const int64_t fmas = std::min(rows, m) * depth * columns;
   return {name, products * m_units * n_units,
-          std::max<int64_t>(1, unit_fmas / fmas)};
+          std::max<int64_t>(1, tuning().direct_unit_fmas / fmas)};
 }
 
 }  // namespace unisono::jit

@@ -492,7 +492,8 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
   llvm::Function* function =
       kernel_function(module, name, kernel.arguments.size());
   llvm::IRBuilder<> b(&function->getEntryBlock());
-  GridFrame grid{Frame{module, function, b, kernel, grid_machine}};
+  const Machine machine = grid_machine();
+  GridFrame grid{Frame{module, function, b, kernel, machine}};
   GridLines lines(*function, kernel, source);
   grid.lines = &lines;
   lines.at(b, 0);

@@ -11,6 +11,7 @@
 
 #include "jit/emit/grid_nest.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -231,8 +232,6 @@ void GridEmitter::map_row(Point at, Value* first, const Values& fixed,
 
 namespace {
 
-/// Instructions of an element below which memory takes longer anyway.
-constexpr int worth_a_look = 8;
 constexpr int bias = 127, mantissa_bits = 23;
 
 }  // namespace
@@ -245,7 +244,7 @@ void GridEmitter::prepare_usual(const Values& fixed) {
   std::vector<bool> is_fixed(fixed.size());
   for (size_t e = 0; e < fixed.size(); ++e) is_fixed[e] = fixed[e] != nullptr;
   usual_.numbers = usual_numbers(nest_, is_fixed);
-  usual_.quick = usual_.numbers.saved >= worth_a_look;
+  usual_.quick = usual_.numbers.saved >= tuning().gpu_least_quick_instructions;
 }
 
 /// Notes what quick operations of an element have read. All ranges have as many

@@ -6,6 +6,7 @@
 #include "jit/emit/grid_nest.h"
 #include "jit/ir/reduce_order.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -19,7 +20,9 @@ void GridEmitter::outer_stores(Point& point, const Values& values, int phase) {
 
 /// Elements whose loads a thread has under way at once.
 size_t GridEmitter::unroll() const {
-  return nest_.exprs.size() <= 16 ? 4 : nest_.exprs.size() <= 40 ? 2 : 1;
+  return nest_.exprs.size() <= tuning().gpu_most_unrolled_four  ? 4
+         : nest_.exprs.size() <= tuning().gpu_most_unrolled_two ? 2
+                                                                : 1;
 }
 
 std::vector<NestEmitter::Accumulators> GridEmitter::visit(
@@ -122,9 +125,10 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
     results = unflatten(loop, shuffle_all(Shuffle::index, flatten(lanes), 0));
   } else {
     auto length_of = [&](Value* start) -> Value* {
-      if (count % reduce_chunk == 0) return index_constant(reduce_chunk);
+      if (count % orders().reduce_chunk == 0)
+        return index_constant(orders().reduce_chunk);
       return b_.CreateBinaryIntrinsic(
-          llvm::Intrinsic::smin, index_constant(reduce_chunk),
+          llvm::Intrinsic::smin, index_constant(orders().reduce_chunk),
           b_.CreateSub(index_constant(count), start));
     };
     const bool pairs = takes_pairs_of_chunks(loop);
@@ -135,7 +139,7 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
                                places);
       this->loop(wide(grid_.warp), present, block_warps, [&](Value* number) {
         Value* start = b_.CreateMul(b_.CreateAdd(leaf, number),
-                                    index_constant(reduce_chunk));
+                                    index_constant(orders().reduce_chunk));
         std::vector<Value*> parts = flatten(
             chunk_in_warp(point, values, first, loop, start, length_of(start)));
         when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
@@ -144,8 +148,9 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
         });
       });
     };
-    results =
-        block_tree(loop, (count + reduce_chunk - 1) / reduce_chunk, chunks);
+    results = block_tree(
+        loop, (count + orders().reduce_chunk - 1) / orders().reduce_chunk,
+        chunks);
   }
   finish_phase(values, loop, results);
   synchronise();
@@ -238,7 +243,7 @@ NestEmitter::Accumulators GridEmitter::chunk_in_warp(
 /// Whether all chunks are whole, there is an even number of them, and all that
 /// they read lies in shared memory.
 bool GridEmitter::takes_pairs_of_chunks(const Loop& loop) const {
-  if (reduced_points() % (2 * reduce_chunk) != 0) return false;
+  if (reduced_points() % (2 * orders().reduce_chunk) != 0) return false;
   for (size_t e = 0; e < rows_.size(); ++e) {
     if (!loop.needed[e] || !inner_[e]) continue;
     const Expr::Kind kind = nest_.exprs[e].kind;
@@ -271,12 +276,14 @@ void GridEmitter::chunks_in_pairs(Point& point, const Values& values,
   this->loop(wide(grid_.warp), pairs, block_warps, [&](Value* pair) {
     Value* chunk =
         b_.CreateAdd(b_.CreateMul(pair, index_constant(2)), half);  // its leaf
-    Value* begin = b_.CreateAdd(
-        b_.CreateMul(b_.CreateAdd(leaf, chunk), index_constant(reduce_chunk)),
-        b_.CreateMul(thread, index_constant(own)));
-    const auto at_once = static_cast<int64_t>(unroll());
+    Value* begin =
+        b_.CreateAdd(b_.CreateMul(b_.CreateAdd(leaf, chunk),
+                                  index_constant(orders().reduce_chunk)),
+                     b_.CreateMul(thread, index_constant(own)));
+    const int64_t steps = orders().reduce_chunk / reduce_lanes;
+    const auto at_once = std::min(static_cast<int64_t>(unroll()), steps);
     std::vector<Value*> state = carried_loop(
-        index_constant(reduce_chunk / reduce_lanes / at_once), start,
+        index_constant(steps / at_once), start,
         [&](Value* round, llvm::ArrayRef<Value*> before) {
           std::vector<Value*> flat;
           for (int64_t i = 0; i < at_once; ++i)

@@ -8,21 +8,13 @@
 
 #include "jit/emit/grid_nest.h"
 #include "jit/kernel/group.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
 using llvm::Value;
 
 namespace {
-
-/// Bytes of shared memory for rows; the members tree has the rest.
-constexpr int64_t most_row_bytes = 44 << 10;
-/// Elements of a row that are worth it where a warp does a row.
-constexpr int64_t shortest_warp_row = 512;
-/// Flops from which on a value is kept rather than computed again.
-constexpr int kept_flops = 6;
-/// Elements of a row that a thread has registers for.
-constexpr int64_t most_held = 32;
 
 bool is_memory_access(const Expr& expr) {
   return expr.kind == Expr::Kind::load || expr.kind == Expr::Kind::gather;
@@ -37,7 +29,7 @@ bool GridEmitter::keeps_rows() const {
     if (inner_[e] && nest_.exprs[e].checked) return false;
   switch (schedule_.workers) {
     case Workers::thread: return false;
-    case Workers::warp: return reduced_points() >= shortest_warp_row;
+    case Workers::warp: return reduced_points() >= tuning().gpu_least_warp_row;
     case Workers::block: return true;
   }
   __builtin_unreachable();
@@ -90,7 +82,7 @@ bool GridEmitter::keep_row(size_t e, const Loop& loop) {
     rows_[e].place = row.place;
     return true;
   }
-  if (row_bytes_ + size > most_row_bytes) {
+  if (row_bytes_ + size > tuning().gpu_most_row_bytes) {
     rows_[e] = {};
     return false;
   }
@@ -106,9 +98,9 @@ std::vector<ExprId> GridEmitter::keep_rows(const Loop& loop) {
   const std::vector<bool> needed = needed_of(loop, true, false);
   for (size_t e = needed.size(); e-- > 0;) {
     const Expr& expr = nest_.exprs[e];
-    const bool worth =
-        is_memory_access(expr) ||
-        (expr.kind == Expr::Kind::operation && flops(expr.op) >= kept_flops);
+    const bool worth = is_memory_access(expr) ||
+                       (expr.kind == Expr::Kind::operation &&
+                        flops(expr.op) >= tuning().gpu_least_kept_flops);
     if (!needed[e] || !inner_[e] || rows_[e].place >= 0 || !worth ||
         !is_read_later(e, loop) || !keep_row(e, loop))
       continue;
@@ -388,7 +380,8 @@ std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
   // Those of 16 bits would be converted once more.
   const bool is_wide = std::ranges::all_of(
       fresh, [&](ExprId e) { return byte_size(nest_.exprs[e].dtype) >= 4; });
-  if (is_wide && all % step == 0 && all / step * pass.width() <= most_held) {
+  if (is_wide && all % step == 0 &&
+      all / step * pass.width() <= tuning().gpu_most_held) {
     for (int64_t done = 0; done < all / step; done += at_once)
       state = pass.take(numbers_of(index_constant(done * step),
                                    std::min(at_once, all / step - done)),

@@ -14,6 +14,7 @@
 
 #include "jit/emit/grid_nest.h"
 #include "jit/ir/reduce_order.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -21,8 +22,6 @@ using llvm::Value;
 
 namespace {
 
-/// Points of a column whose loads are under way at once.
-constexpr int64_t column_at_once = 8;
 /// Bytes of an access, and those that the banks of shared memory give at once.
 constexpr int64_t access_bytes = 16, bank_bytes = 128;
 
@@ -30,7 +29,9 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-int64_t GridEmitter::scanned_at_once() const { return column_at_once; }
+int64_t GridEmitter::scanned_at_once() const {
+  return tuning().gpu_column_at_once;
+}
 
 // ---- along the last axis ----------------------------------------------------
 
@@ -43,7 +44,7 @@ void GridEmitter::emit_scan(Point& point, Value* block) {
   fix_unit_parts(point);
   Values fixed(nest_.exprs.size());
   outer_values(point, fixed, 0);
-  const int64_t chunks = ceil_div(reduced_points(), reduce_chunk);
+  const int64_t chunks = ceil_div(reduced_points(), orders().reduce_chunk);
   const ScanPlaces places = scan_places(chunks);
   if (part == Part::linked) {
     const ScannedChunk chunk = scan_groups(point, fixed, places, block);
@@ -87,9 +88,11 @@ GridEmitter::ScanPlaces GridEmitter::scan_places(int64_t chunks) {
   const bool is_line = std::ranges::count(nest_.reduced, true) == 1;
   places.width = access_bytes / size;
   if (!is_line || reduced_points() % places.width) places.width = 1;
-  places.steps = ceil_div(std::min(reduced_points(), reduce_chunk),
+  places.steps = ceil_div(std::min(reduced_points(), orders().reduce_chunk),
                           together * places.width);
-  places.groups = places.steps * together * places.width / scan_lanes;
+  places.groups =
+      std::min(places.steps * together * places.width, orders().reduce_chunk) /
+      scan_lanes;
   const bool warps = schedule_.workers == Workers::warp;
   int64_t used = 0;
   auto array = [&](llvm::Type* type, int64_t count) {
@@ -265,11 +268,15 @@ GridEmitter::ScannedChunk GridEmitter::scan_groups(Point& point,
                                                    Value* number) {
   const int64_t count = reduced_points(), together = workers();
   ScannedChunk out;
-  Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
+  Value* start = b_.CreateMul(number, index_constant(orders().reduce_chunk));
   // Where all chunks are whole, nothing is asked of elements.
-  const bool whole = count % reduce_chunk == 0 &&
-                     places.steps * together * places.width == reduce_chunk;
+  const bool whole =
+      count % orders().reduce_chunk == 0 &&
+      places.steps * together * places.width == orders().reduce_chunk;
   Value* length = b_.CreateSub(index_constant(count), start);
+  if (places.steps * together * places.width > orders().reduce_chunk)
+    length = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, length,
+                                      index_constant(orders().reduce_chunk));
   const std::vector<Value*> none(static_cast<size_t>(places.width),
                                  llvm::Constant::getNullValue(places.type));
   std::vector<std::vector<Value*>> elements;
@@ -397,7 +404,7 @@ Value* GridEmitter::take_ticket() {
 Value* GridEmitter::linked_carry(const ScanPlaces& places, Value* row,
                                  Value* number) {
   const Scan& scan = *nest_.scan;
-  const int64_t chunks = ceil_div(reduced_points(), reduce_chunk);
+  const int64_t chunks = ceil_div(reduced_points(), orders().reduce_chunk);
   Value* line = b_.CreateMul(row, index_constant(chunks));
   auto node = [&](Value* chunk) { return b_.CreateAdd(line, chunk); };
   auto flag = [&](Value* chunk) {
@@ -481,7 +488,7 @@ void GridEmitter::emit_scan_in_order(Point& point) {
   outer_values(point, fixed, 0);
   const int64_t count = reduced_points();
   const bool totals = scan.part == Scan::Part::totals;
-  Value* start = b_.CreateMul(repeat_, index_constant(reduce_run));
+  Value* start = b_.CreateMul(repeat_, index_constant(orders().reduce_run));
   Value* columns = index_constant(nest_.kept_points());
   Value* column = row_of(point);
   Point scalar;
@@ -505,20 +512,21 @@ void GridEmitter::emit_scan_in_order(Point& point) {
                        carry, total, index_constant(left), 1, !totals);
     return total;
   };
-  const int64_t full = count / reduce_run;
+  const int64_t full = count / orders().reduce_run;
   auto whole = [&] {
-    Value* total = run(reduce_run);
+    Value* total = run(orders().reduce_run);
     const Affine alone = constant_affine(0, 0);
     if (totals)
       store_at(scan.argument, scan.dtype,
                b_.CreateAdd(b_.CreateMul(repeat_, columns), column), alone,
                total, scalar, false);
   };
-  if (count % reduce_run == 0) return whole();
+  if (count % orders().reduce_run == 0) return whole();
   Value* is_whole = b_.CreateICmpSLT(repeat_, index_constant(full));
   when(is_whole, whole);
   // Nobody asks for the total of the last run.
-  if (!totals) when(b_.CreateNot(is_whole), [&] { run(count % reduce_run); });
+  if (!totals)
+    when(b_.CreateNot(is_whole), [&] { run(count % orders().reduce_run); });
 }
 
 /// The total of each run of a column becomes the members tree over all up to

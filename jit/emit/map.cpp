@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "jit/emit/nest.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -10,9 +11,6 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 namespace {
-
-/// Points of an edge that are done one by one: most edges are a point or two.
-constexpr int64_t few_at_once = 4;
 
 /// A reverse scan is a scan of the reversed axes.
 Nest forwards(const Nest& nest) {
@@ -253,7 +251,7 @@ void NestEmitter::emit_segment(Value* begin, Value* end,
       return vector_loop(from, to, lanes, body);
     loop(from, to, lanes, [&](Value* i) { body(i, lanes, nullptr); });
   };
-  if (lanes == 1 || last - first < few_at_once)
+  if (lanes == 1 || last - first < tuning().few_edge_points)
     return clipped(first, last, one_by_one);
   if (last - first < lanes) return clipped(first, last, masked);
   // Stores that bypass the cache begin at a multiple of the vectors' length.

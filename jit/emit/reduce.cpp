@@ -461,13 +461,15 @@ void NestEmitter::phase_in_lanes(Point& point, Values& values,
     return;
   }
   const Values first = first_indices(point, values, loop, true);
-  const int64_t chunks = (count + reduce_chunk - 1) / reduce_chunk;
-  const int64_t rest = count % reduce_chunk;
+  const int64_t chunks =
+      (count + orders().reduce_chunk - 1) / orders().reduce_chunk;
+  const int64_t rest = count % orders().reduce_chunk;
   Accumulators results =
       tree(loop, chunks, rest != 0, [&](Value* leaf, bool last) {
-        Value* start = b_.CreateMul(leaf, index_constant(reduce_chunk));
+        Value* start =
+            b_.CreateMul(leaf, index_constant(orders().reduce_chunk));
         return chunk_in_lanes(point, values, first, loop, start,
-                              last ? rest : reduce_chunk);
+                              last ? rest : orders().reduce_chunk);
       });
   finish_phase(values, loop, results);
 }
@@ -585,7 +587,8 @@ void NestEmitter::phase_in_columns(Point& point, Values& values,
                                 [&](Value* leaf, bool) { return visit(leaf); });
     return finish_phase(values, loop, results);
   }
-  const int64_t run = order == CombineOrder::chain ? dot_chain : reduce_run;
+  const int64_t run =
+      order == CombineOrder::chain ? orders().dot_chain : orders().reduce_run;
   const Values first = first_indices(point, values, loop, false);
   auto leaf = [&](Value* number, bool last) {
     Accumulators state;

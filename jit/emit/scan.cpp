@@ -137,7 +137,8 @@ void NestEmitter::emit_scan(Point& point, Value*) {
   Values fixed(nest_.exprs.size());
   outer_values(point, fixed, 0);
   const int64_t count = reduced_points();
-  const int64_t full = count / reduce_chunk, rest = count % reduce_chunk;
+  const int64_t full = count / orders().reduce_chunk,
+                rest = count % orders().reduce_chunk;
   Value* carry = full ? scan_neutral(0) : nullptr;
   if (full) {
     const CarryBlocks blocks = carry_blocks(carry, full);
@@ -146,7 +147,7 @@ void NestEmitter::emit_scan(Point& point, Value*) {
         [&](Value* number, llvm::ArrayRef<Value*> state) {
           poll();
           Value* total =
-              scan_chunk(point, fixed, number, state[0], reduce_chunk);
+              scan_chunk(point, fixed, number, state[0], orders().reduce_chunk);
           return std::vector<Value*>{next_carry(blocks, number, total)};
         })[0];
   }
@@ -157,7 +158,7 @@ void NestEmitter::emit_scan(Point& point, Value*) {
 /// is a whole one.
 Value* NestEmitter::scan_chunk(Point& point, const Values& fixed, Value* number,
                                Value* carry, int64_t length) {
-  Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
+  Value* start = b_.CreateMul(number, index_constant(orders().reduce_chunk));
   const bool many = carry || length > scan_block;
   auto block = [&](Value* index, Value* blocks, int64_t size) {
     Value* base = !many   ? nullptr
@@ -260,11 +261,12 @@ void NestEmitter::emit_scan_in_order(Point& point) {
   Values fixed(nest_.exprs.size());
   outer_values(point, fixed, 0);
   const int64_t count = reduced_points();
-  const int64_t full = count / reduce_run, rest = count % reduce_run;
+  const int64_t full = count / orders().reduce_run,
+                rest = count % orders().reduce_run;
   Value* nothing = scan_neutral(point.lanes);
   auto run = [&](Value* number, Value* carry, int64_t length) {
     poll();
-    Value* start = b_.CreateMul(number, index_constant(reduce_run));
+    Value* start = b_.CreateMul(number, index_constant(orders().reduce_run));
     const int64_t at_once = scanned_at_once(), left = length % at_once;
     Value* total = nothing;
     if (length > left)
@@ -276,17 +278,17 @@ void NestEmitter::emit_scan_in_order(Point& point) {
                        carry, total, index_constant(left), 1, true);
     return total;
   };
-  Value* carry = count > reduce_run ? nothing : nullptr;
+  Value* carry = count > orders().reduce_run ? nothing : nullptr;
   if (full && carry) {
     const CarryBlocks blocks = carry_blocks(nothing, full);
     carry = carried_loop(
         index_constant(full), {carry},
         [&](Value* number, llvm::ArrayRef<Value*> state) {
-          Value* total = run(number, state[0], reduce_run);
+          Value* total = run(number, state[0], orders().reduce_run);
           return std::vector<Value*>{next_carry(blocks, number, total)};
         })[0];
   } else if (full) {
-    run(index_constant(0), nullptr, reduce_run);
+    run(index_constant(0), nullptr, orders().reduce_run);
   }
   if (rest) run(index_constant(full), carry, rest);
 }

@@ -1,27 +1,27 @@
 // scatter and scatter_add: the positions of the index arrays in order, at each
 // the part of the array that lies there, in vectors along its last axis.
 #include "jit/emit/nest.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
 using llvm::Value;
 
-namespace {
-
-constexpr int64_t between_polls = 4096;  // positions
-
-}  // namespace
+namespace {}  // namespace
 
 /// Calls body(0) ... body(count - 1), and polls from time to time.
 void NestEmitter::in_order(int64_t count, const Body& body) {
   Value* end = index_constant(count);
-  if (count <= between_polls) return loop(index_constant(0), end, 1, body);
-  loop(index_constant(0), end, between_polls, [&](Value* begin) {
-    poll();
-    Value* next = b_.CreateAdd(begin, index_constant(between_polls));
-    loop(begin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, next, end), 1,
-         body);
-  });
+  if (count <= tuning().scattered_between_looks)
+    return loop(index_constant(0), end, 1, body);
+  loop(index_constant(0), end, tuning().scattered_between_looks,
+       [&](Value* begin) {
+         poll();
+         Value* next = b_.CreateAdd(
+             begin, index_constant(tuning().scattered_between_looks));
+         loop(begin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, next, end),
+              1, body);
+       });
 }
 
 void NestEmitter::emit_scatter_at(Point& point) {

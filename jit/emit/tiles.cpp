@@ -4,6 +4,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "jit/emit/nest.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -13,15 +14,7 @@ namespace {
 
 using Shuffle = llvm::SmallVector<int>;
 
-/// Expressions whose code may stand once for every row of a square.
-constexpr size_t unrolled_exprs = 6;
-
-/// Elements of a row that is over before a processor foresees what comes.
-constexpr int64_t short_line = 256;
-/// How far ahead of a longer one's loads memory is fetched.
-constexpr int64_t prefetched_bytes = 256;
 constexpr int64_t cache_line = 64, page = 4096;
-constexpr int64_t large_array = int64_t{4} << 20;  // second caches are smaller
 
 /// Rows of a square matrix to its columns. Vectors are seen as 128-bit parts:
 /// rounds of interleaving within parts transpose the elements of parts, rounds
@@ -160,8 +153,8 @@ std::vector<std::vector<Value*>> NestEmitter::load_lines(const Point& point,
 void NestEmitter::prefetch(size_t e, const Point& point, int down) {
   const Expr& expr = nest_.exprs[e];
   const int64_t across = expr.at.factors[plan_.vector_axis];
-  const int64_t ahead = prefetched_bytes / byte_size(expr.dtype);
-  const bool is_short = nest_.extents[down] <= short_line;
+  const int64_t ahead = tuning().prefetched_bytes / byte_size(expr.dtype);
+  const bool is_short = nest_.extents[down] <= tuning().most_short_line;
   for (unsigned i = 0; i < point.lanes; ++i)
     prefetch_at(e, point,
                 is_short ? (i + point.lanes) * across : i * across + ahead);
@@ -188,7 +181,7 @@ void NestEmitter::prefetch_lanes(const std::vector<bool>& needed,
     const int64_t size = byte_size(expr.dtype);
     if (!needed[e] || expr.kind != Expr::Kind::load ||
         expr.at.factors[point.vector_axis] != 1 ||
-        nest_.points() * size < large_array)
+        nest_.points() * size < tuning().large_array_bytes)
       continue;
     for (int64_t at = 0; at < point.lanes * size; at += cache_line)
       prefetch_at(e, point, (page + at) / size);
@@ -205,7 +198,8 @@ void NestEmitter::prefetch_rows(const std::vector<bool>& needed,
     const int64_t size = byte_size(expr.dtype);
     if (!needed[e] || expr.kind != Expr::Kind::load ||
         expr.at.factors[point.vector_axis] != 1 || !nest_.reduced[down] ||
-        expr.at.factors[down] == 0 || nest_.points() * size < large_array)
+        expr.at.factors[down] == 0 ||
+        nest_.points() * size < tuning().large_array_bytes)
       continue;
     for (int64_t at = 0; at < point.lanes * size; at += cache_line)
       prefetch_at(e, point, rows * expr.at.factors[down] + at / size);
@@ -242,7 +236,7 @@ void NestEmitter::emit_tile(const Point& point) {
     store_outputs(all_stores(), row, values);
   };
   std::vector<Value*> of_square(squares.size());
-  if (nest_.exprs.size() <= unrolled_exprs) {
+  if (nest_.exprs.size() <= tuning().most_unrolled_tile_exprs) {
     for (int i = 0; i < plan_.lanes; ++i) {
       for (size_t e = 0; e < squares.size(); ++e)
         of_square[e] = squares[e].empty() ? nullptr : squares[e][i];

@@ -4,20 +4,14 @@
 #include <utility>
 
 #include "jit/emit/nest.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
 using llvm::BasicBlock;
 using llvm::Value;
 
-namespace {
-
-/// Turns between two looks at the stop flags: of the usual small body, and of
-/// one that takes microseconds.
-constexpr uint64_t turns_unpolled = 256, long_turns_unpolled = 16;
-constexpr size_t long_body = 400;
-
-}  // namespace
+namespace {}  // namespace
 
 void NestEmitter::emit_turns(Point& point, Value* block) {
   const int axis = plan_.vector_axis;
@@ -69,9 +63,10 @@ void NestEmitter::poll_after(Value* turns, int loop) {
       std::ranges::any_of(nest_.inner, [&](const Turns& inner) {
         return inner.parent == loop && inner.count != 1;
       });
-  const uint64_t every = has_others || nest_.exprs.size() > long_body
-                             ? long_turns_unpolled
-                             : turns_unpolled;
+  const uint64_t every =
+      has_others || nest_.exprs.size() > tuning().least_long_body
+          ? tuning().long_turns_between_looks
+          : tuning().turns_between_looks;
   const int64_t count = nest_.turns_of(loop).count;
   if (count >= 0 && static_cast<uint64_t>(count) < every) return;
   llvm::LLVMContext& context = b_.getContext();

@@ -1,8 +1,9 @@
 #pragma once
 // The orders in which reductions and scans combine elements, as templates over
 // the element getter and the combining function. The reference evaluator calls
-// them; generated code has the same trees. The orders depend on sizes alone, so
-// results do not depend on the machine, on threads, or on devices.
+// them; generated code has the same trees. The orders depend on sizes alone
+// (runtime/tuning/orders.def), so results do not depend on the machine, on
+// threads, or on devices.
 //
 // `get(i)` is element i in the accumulating type (f32 for f16 and bf16, which
 // are rounded once at the end); `combine(a, b)` has the earlier element first.
@@ -14,17 +15,15 @@
 
 #include "runtime/member_tree.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
-/// Elements of one chunk, and lanes that a chunk is spread over.
-inline constexpr int64_t reduce_chunk = 4096, reduce_lanes = 64;
-/// Elements of one run, where the last axis is kept.
-inline constexpr int64_t reduce_run = 64;
-/// Products of one fma chain of `dot`.
-inline constexpr int64_t dot_chain = 4096;
+/// Lanes that a chunk is spread over.
+inline constexpr int64_t reduce_lanes = Orders::reduce_lanes;
 /// Elements of a scan's groups, and of its blocks of groups.
-inline constexpr int64_t scan_lanes = 16, scan_block = 256;
+inline constexpr int64_t scan_lanes = Orders::scan_lanes,
+                         scan_block = Orders::scan_block;
 
 /// One chunk, begin ... end-1, at most `reduce_chunk` elements and at least
 /// one: lane j combines elements j, j + 64, ... in order; then lane i takes
@@ -52,13 +51,12 @@ auto reduce_one_chunk(int64_t begin, int64_t end, Get&& get,
 /// combine in the members tree.
 template <class Get, class Combine>
 auto reduce_contiguous(int64_t n, Get&& get, Combine&& combine) {
-  const int64_t chunks = (n + reduce_chunk - 1) / reduce_chunk;
+  const int64_t size = orders().reduce_chunk, chunks = (n + size - 1) / size;
   return member_tree(
       0, chunks,
       [&](int64_t c) {
         poll_stop();
-        return reduce_one_chunk(c * reduce_chunk,
-                                std::min(n, (c + 1) * reduce_chunk), get,
+        return reduce_one_chunk(c * size, std::min(n, (c + 1) * size), get,
                                 combine);
       },
       combine);
@@ -68,13 +66,13 @@ auto reduce_contiguous(int64_t n, Get&& get, Combine&& combine) {
 /// combine in the members tree.
 template <class Get, class Combine>
 auto reduce_strided(int64_t n, Get&& get, Combine&& combine) {
-  const int64_t runs = (n + reduce_run - 1) / reduce_run;
+  const int64_t size = orders().reduce_run, runs = (n + size - 1) / size;
   return member_tree(
       0, runs,
       [&](int64_t r) {
         poll_stop();
-        int64_t i = r * reduce_run;
-        const int64_t end = std::min(n, i + reduce_run);
+        int64_t i = r * size;
+        const int64_t end = std::min(n, i + size);
         auto total = get(i);
         while (++i < end) total = combine(total, get(i));
         return total;
@@ -83,14 +81,14 @@ auto reduce_strided(int64_t n, Get&& get, Combine&& combine) {
 }
 
 /// `dot` of n >= 1 pairs: `chain(begin, end)` is the fma chain over these, in
-/// order from 0; chains of 4,096 combine in the members tree, by addition.
+/// order from 0; chains of 4,096 (`dot_chain`) combine in the members tree, by
+/// addition.
 template <class Chain, class Add>
 auto reduce_products(int64_t n, Chain&& chain, Add&& add) {
+  const int64_t size = orders().dot_chain;
   return member_tree(
-      0, (n + dot_chain - 1) / dot_chain,
-      [&](int64_t c) {
-        return chain(c * dot_chain, std::min(n, (c + 1) * dot_chain));
-      },
+      0, (n + size - 1) / size,
+      [&](int64_t c) { return chain(c * size, std::min(n, (c + 1) * size)); },
       add);
 }
 
@@ -100,7 +98,7 @@ auto reduce_members(int64_t n, Get&& get, Combine&& combine) {
   return member_tree(
       0, n,
       [&](int64_t m) {
-        if (m % reduce_chunk == 0) poll_stop();
+        if (m % orders().reduce_chunk == 0) poll_stop();
         return get(m);
       },
       combine);
@@ -141,8 +139,8 @@ class ScanCarry {
 };
 
 /// The running reduction along the last axis; `put(i, value)` gets element i's.
-/// The axis is cut into chunks of 4,096, a chunk into 16 blocks of 256, a block
-/// into 16 groups of 16:
+/// The axis is cut into chunks, a chunk into blocks of 256, a block into 16
+/// groups of 16:
 ///   prefix  of a group, by log steps: element i takes the one at i - 1, then
 ///           the one at i - 2, i - 4, i - 8, where there is one in the group
 ///   within  = combine(groups, prefix), where `groups` is the in-order fold of
@@ -158,9 +156,10 @@ template <class Get, class Put, class Combine>
 void scan_contiguous(int64_t n, Get&& get, Put&& put, Combine&& combine) {
   using T = decltype(get(int64_t{0}));
   ScanCarry<T, std::decay_t<Combine>> before(combine);
-  for (int64_t chunk = 0; chunk < n; chunk += reduce_chunk) {
+  const int64_t size = orders().reduce_chunk;
+  for (int64_t chunk = 0; chunk < n; chunk += size) {
     poll_stop();
-    const int64_t chunk_end = std::min(n, chunk + reduce_chunk);
+    const int64_t chunk_end = std::min(n, chunk + size);
     T blocks{};
     for (int64_t block = chunk; block < chunk_end; block += scan_block) {
       const int64_t end = std::min(chunk_end, block + scan_block);
@@ -197,9 +196,10 @@ template <class Get, class Put, class Combine>
 void scan_strided(int64_t n, Get&& get, Put&& put, Combine&& combine) {
   using T = decltype(get(int64_t{0}));
   ScanCarry<T, std::decay_t<Combine>> before(combine);
-  for (int64_t run = 0; run < n; run += reduce_run) {
+  const int64_t size = orders().reduce_run;
+  for (int64_t run = 0; run < n; run += size) {
     poll_stop();
-    const int64_t end = std::min(n, run + reduce_run);
+    const int64_t end = std::min(n, run + size);
     const T carry = run ? before.carry() : T{};
     T total{};
     for (int64_t i = run; i < end; ++i) {

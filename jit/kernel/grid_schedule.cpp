@@ -4,21 +4,12 @@
 #include <cstdlib>
 
 #include "jit/ir/reduce_order.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// Points of a reduction that one thread takes at once, each with code of its
-/// own; and what that code may come to.
-constexpr int64_t most_unrolled = 16;
-constexpr int64_t most_unrolled_exprs = 256;
-/// Points of a scan that a warp holds in registers.
-constexpr int64_t warp_scan = 512;
-/// Leaves of a members tree from which on a block is better than a thread, if
-/// there are fewer than `many_units` trees.
-constexpr int64_t block_leaves = 64, many_units = 1 << 15;
 
 /// Of the elements that change along the axis.
 int widest_bytes(const Nest& nest, const Kernel& kernel, int axis) {
@@ -50,21 +41,15 @@ int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
   const bool stores =
       std::any_of(nest.stores.begin(), nest.stores.end(),
                   [&](const Store& store) { return wide(store.at); });
-  const bool small = nest.points() < int64_t{1} << 15;  // threads are idle
+  const bool small =
+      nest.points() < tuning().gpu_least_wide_map;  // threads are idle
   return (loads || stores) && !small ? width : 1;
 }
-
-/// Points that are worth more code, and threads that keep a GPU busy.
-constexpr int64_t large_map_points = int64_t{1} << 20,
-                  busy_threads = int64_t{1} << 17;
-/// Rows of a unit; so many elements of several rows lie in registers.
-constexpr int64_t most_rows = 16;
-constexpr size_t most_exprs_in_rows = 32;
 
 /// An element that may fail is named by its place in the whole nest.
 bool is_large_map(const Nest& nest) {
   return form_of(nest) == Form::map && !nest.turns &&
-         nest.points() >= large_map_points &&
+         nest.points() >= tuning().gpu_least_large_map &&
          tile_axis(nest, grid_tile / 2) < 0 &&
          std::none_of(
              nest.exprs.begin(), nest.exprs.end(),
@@ -75,7 +60,7 @@ bool is_large_map(const Nest& nest) {
 /// how many rows a unit is best cut; -1 and 1 if there is none.
 std::pair<int, int64_t> rows_of(const Nest& nest, int axis, int64_t width) {
   if (width == 1 || !is_large_map(nest) ||
-      nest.exprs.size() > most_exprs_in_rows)
+      nest.exprs.size() > tuning().gpu_most_map_row_exprs)
     return {-1, 1};
   auto reaches = [&](const Expr& x, const Expr& y, int down) {
     if (x.kind != Expr::Kind::load || y.kind != Expr::Kind::load ||
@@ -85,12 +70,13 @@ std::pair<int, int64_t> rows_of(const Nest& nest, int axis, int64_t width) {
     const int64_t stride = std::abs(x.at.factors[down]);
     const int64_t apart = std::abs(x.at.constant - y.at.constant);
     return stride > 4 * width && apart >= stride - width &&
-           apart <= most_rows / 2 * stride;
+           apart <= tuning().gpu_most_map_rows / 2 * stride;
   };
   for (int down = axis - 1; down >= 0; --down) {
-    int64_t rows = most_rows;
-    while (rows > 1 && (nest.extents[down] < 4 * rows ||
-                        nest.points() / (width * rows) < busy_threads))
+    int64_t rows = tuning().gpu_most_map_rows;
+    while (rows > 1 &&
+           (nest.extents[down] < 4 * rows ||
+            nest.points() / (width * rows) < tuning().gpu_busy_threads))
       rows /= 2;
     if (rows == 1) continue;
     for (const Expr& x : nest.exprs)
@@ -100,47 +86,44 @@ std::pair<int, int64_t> rows_of(const Nest& nest, int axis, int64_t width) {
   return {-1, 1};
 }
 
-/// Units that a thread does, and operations on floats of an element from which
-/// on what is shared by them counts, as instructions and not memory bind.
-constexpr int64_t most_turns = 4;
-constexpr int64_t many_operations = 24;
 constexpr int64_t most_units = int64_t{1} << 31;  // numbers have 32 bits
 
 /// How many units of a map a thread does: more than one where each element
 /// takes many operations, all lie along one axis, and enough threads are left.
 int64_t turns_of(const Nest& nest, const Schedule& plan) {
-  const bool full = plan.units * plan.block == nest.points() &&
-                    plan.units == plan.blocks &&
-                    plan.units % (most_turns * grid_threads) == 0;
+  const bool full =
+      plan.units * plan.block == nest.points() && plan.units == plan.blocks &&
+      plan.units % (tuning().gpu_most_map_turns * grid_threads) == 0;
   if (plan.block == 1 || plan.rows > 1 || !is_large_map(nest) || !full ||
-      plan.units / most_turns < busy_threads || plan.units >= most_units)
+      plan.units / tuning().gpu_most_map_turns < tuning().gpu_busy_threads ||
+      plan.units >= most_units)
     return 1;
   const auto operations =
       std::count_if(nest.exprs.begin(), nest.exprs.end(), [](const Expr& e) {
         return e.kind == Expr::Kind::operation && is_floating(e.dtype);
       });
-  return operations >= many_operations ? most_turns : 1;
+  return operations >= tuning().gpu_many_map_operations
+             ? tuning().gpu_most_map_turns
+             : 1;
 }
 
 Workers reduction_workers(const Nest& nest) {
   const int64_t kept = nest.kept_points(), count = nest.points() / kept;
   const Reduction& reduction = nest.reductions[0];
   if (reduction.order == CombineOrder::lanes) {
-    const bool unrolled =
-        count <= most_unrolled &&
-        count * static_cast<int64_t>(nest.exprs.size()) <= most_unrolled_exprs;
-    return unrolled                ? Workers::thread
-           : count <= reduce_chunk ? Workers::warp
-                                   : Workers::block;
+    const bool unrolled = count <= tuning().gpu_most_unrolled_points &&
+                          count * static_cast<int64_t>(nest.exprs.size()) <=
+                              tuning().gpu_most_unrolled_exprs;
+    return unrolled                         ? Workers::thread
+           : count <= orders().reduce_chunk ? Workers::warp
+                                            : Workers::block;
   }
-  return reduction.order == CombineOrder::members && count >= block_leaves &&
-                 kept < many_units
+  return reduction.order == CombineOrder::members &&
+                 count >= tuning().gpu_least_block_leaves &&
+                 kept < tuning().gpu_many_trees
              ? Workers::block
              : Workers::thread;
 }
-
-/// Points from which on squares are large: each multiprocessor has some.
-constexpr int64_t large_tile_points = int64_t{1} << 22;
 
 /// The size of squares: all that go through shared memory shall fit, and what
 /// else is computed shall not take more registers than there are.
@@ -150,10 +133,11 @@ int64_t tile_of(const Nest& nest, int down, int along) {
     if (goes_through_square(expr, down, along))
       bytes +=
           16 + large_grid_tile * (large_grid_tile + 1) * byte_size(expr.dtype);
-  const bool large = nest.points() >= large_tile_points &&
+  const bool large = nest.points() >= tuning().gpu_least_large_tiles &&
                      nest.extents[down] >= large_grid_tile &&
                      nest.extents[along] >= large_grid_tile &&
-                     bytes <= grid_shared_bytes && nest.exprs.size() <= 16;
+                     bytes <= grid_shared_bytes &&
+                     nest.exprs.size() <= tuning().gpu_most_large_tile_exprs;
   return large ? large_grid_tile : grid_tile;
 }
 
@@ -183,11 +167,13 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
     plan.units = rows;
     const int64_t count = nest.points() / rows;
     grid.workers = plan.form == Form::lanes ? reduction_workers(nest)
-                   : count <= warp_scan && nest.scan->part == Scan::Part::whole
+                   : count <= std::min(tuning().gpu_most_warp_scan,
+                                       orders().reduce_chunk) &&
+                           nest.scan->part == Scan::Part::whole
                        ? Workers::warp
                        : Workers::block;
     if (nest.scan && nest.scan->part == Scan::Part::linked) {
-      plan.blocks = ceil_div(count, reduce_chunk);
+      plan.blocks = ceil_div(count, orders().reduce_chunk);
       plan.units = rows * plan.blocks;
     }
   } else {
@@ -227,7 +213,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
   // A run of a column each.
   if (plan.form == Form::columns && nest.scan &&
       nest.scan->part != Scan::Part::whole)
-    grid.repeats = ceil_div(nest.points() / rows, reduce_run);
+    grid.repeats = ceil_div(nest.points() / rows, orders().reduce_run);
   if (nest.scatter && nest.scatter->part == Scatter::Part::sorted)
     grid.repeats = nest.points() / rows;
   switch (grid.workers) {
@@ -247,7 +233,8 @@ std::vector<Nest> cut_edges(Nest nest, const Kernel& kernel) {
   const auto last = static_cast<size_t>(axis);
   const int64_t width = 16 / widest_bytes(nest, kernel, axis);
   const int64_t extent = nest.extents[last];
-  if (width == 1 || extent < 16 * width) return {std::move(nest)};
+  if (width == 1 || extent < tuning().gpu_least_edged_units * width)
+    return {std::move(nest)};
   // Where most accesses are aligned.
   auto aligned_from = [&](int64_t start) {
     auto is = [&](Affine at) {

@@ -1,6 +1,7 @@
 #pragma once
 // How a nest runs on a grid: its form, and who does a unit of it.
 #include "jit/kernel/schedule.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -21,16 +22,22 @@ inline constexpr int64_t grid_table_bytes = 256,
 /// nothing is stored that a later loop can compute. Its kernels are put on a
 /// queue, so what asks after each turn of a loop waits for the GPU. A thread's
 /// values are scalars.
-inline constexpr Machine grid_machine{
-    .lanes = {512, 16 * reduce_chunk},
-    .runs = {1 << 16, 4 * reduce_run, 1 << 16},
-    .members = {64, 8 * grid_threads},
-    .members_leaf = grid_threads,
-    .enough_runs = 1 << 20,
-    .recomputed_flops = 64,
-    .few_flops_again = 64,
-    .counts_turns = true,
-    .stops_kernels = false};
+inline Machine grid_machine() {
+  return {
+      .lanes = {tuning().gpu_two_stage_lanes_kept,
+                tuning().gpu_two_stage_lanes_chunks * orders().reduce_chunk},
+      .runs = {tuning().gpu_two_stage_runs_kept,
+               tuning().gpu_two_stage_runs * orders().reduce_run,
+               tuning().gpu_two_stage_runs_elements},
+      .members = {tuning().gpu_two_stage_members_kept,
+                  tuning().gpu_two_stage_members},
+      .members_leaf = grid_threads,
+      .enough_runs = tuning().gpu_enough_runs,
+      .recomputed_flops = tuning().gpu_recomputed_flops,
+      .few_flops_again = tuning().gpu_recomputed_few,
+      .counts_turns = true,
+      .stops_kernels = false};
+}
 
 /// What does one unit of a nest.
 enum class Workers : uint8_t { thread, warp, block };

@@ -11,6 +11,7 @@
 #include "jit/kernel/schedule.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -20,15 +21,6 @@ using ir::NodeId;
 using ir::Op;
 
 namespace {
-
-/// Registers are assigned in more than linear time: 66 sines take 25 ms, 20
-/// take 2.
-constexpr size_t most_weight = 240, dear_weight = 8;
-constexpr size_t most_streams = 24, most_reductions = 4;
-/// What cutting a nest at its choices may make of it; and the elements that
-/// vectors shall have to go along where the last axis is cut.
-constexpr size_t most_parts = 27, most_weight_of_parts = 1000;
-constexpr int64_t shortest_line = 16;
 
 std::vector<int64_t> without_ones(const std::vector<int64_t>& shape) {
   std::vector<int64_t> out;
@@ -163,7 +155,7 @@ void Group::apply(const AxisSplit& wish) {
 
 size_t weight(const Expr& expr) {
   const bool dear = expr.kind == Expr::Kind::operation && is_dear(expr.op);
-  return dear ? 1 + dear_weight : 1;
+  return dear ? 1 + tuning().dear_weight : 1;
 }
 
 size_t Group::weight() const {
@@ -187,7 +179,7 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
     failure_ = {};
     chooses_ = false;
     if (f()) {
-      if (fresh || weight() <= most_weight) {
+      if (fresh || weight() <= tuning().most_group_weight) {
         nodes_.push_back(node);
         return {Outcome::added};
       }
@@ -209,7 +201,8 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
 }
 
 Group::Answer Group::add(NodeId node) {
-  if (scan_ || scatter_ || buffer_dtypes_.size() > most_streams) return {};
+  if (scan_ || scatter_ || buffer_dtypes_.size() > tuning().most_group_arrays)
+    return {};
   return attempt(node, [&] {
     if (sources_.is_expression(node)) return add_map(node);
     switch (ir::kind(sources_.graph[node].op)) {
@@ -286,9 +279,10 @@ bool Group::cuts_fit() {
     }
     fit = fit && 2 * longest >= extents_[a] &&
           (cuts[a].size() == 1 || a + 1 < cuts.size() ||
-           longest >= shortest_line);
+           longest >= tuning().least_cut_line);
   }
-  if (fit && parts <= most_parts && parts * weight() <= most_weight_of_parts)
+  if (fit && parts <= tuning().most_cut_parts &&
+      parts * weight() <= tuning().most_cut_weight)
     return true;
   failure_ = {};
   fail(choices_.back().node);
@@ -391,7 +385,7 @@ bool Group::add_reduction(NodeId id) {
   if (!reductions_.empty() &&
       (reduced != reduced_ || reductions_[0].order != reduction.order ||
        reductions_[0].kind == Reduction::Kind::dot ||
-       reductions_.size() == most_reductions))
+       reductions_.size() == tuning().most_group_reductions))
     return false;
   reduced_ = reduced;
   ExprId value = pull(operand, *map);

@@ -9,6 +9,7 @@
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -18,11 +19,6 @@ using ir::NodeId;
 using ir::Op;
 
 namespace {
-
-constexpr int most_depth = 400;
-constexpr size_t most_exprs_at_once = 220;
-/// Nodes under a concat or pad.
-constexpr size_t most_parts_looked_at = 64;
 
 uint64_t bits_of(const uint8_t* bytes, DType dtype) {
   uint64_t bits = 0;
@@ -123,7 +119,8 @@ ExprId Group::pull(NodeId node, const IndexMap& map) {
   if (readable(stored)) {
     value = load(stored, linearise(map, sources_.sizes[node], extents_.size()));
   } else if (!sources_.is_expression(node) || sources_.can_fail(node) ||
-             depth_ > most_depth || exprs_.size() > most_exprs_at_once ||
+             depth_ > tuning().most_pulled_depth ||
+             exprs_.size() > tuning().most_pulled_exprs ||
              (sources_.step[node] >= 0 && !sources_.is_cheap(node))) {
     return fail(node);
   } else {
@@ -426,7 +423,7 @@ bool Group::may_choose(NodeId id, const IndexMap& map) {
   std::vector<NodeId> pending = sources_.graph[id].inputs, computed;
   bool elsewhere = false;
   for (size_t i = 0; i < pending.size(); ++i) {
-    if (pending.size() > most_parts_looked_at) return store(id);
+    if (pending.size() > tuning().most_pulled_parts) return store(id);
     const NodeId part = sources_.stored_node(pending[i]);
     if (readable(part)) continue;
     const Node& node = sources_.graph[part];

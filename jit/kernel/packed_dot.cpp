@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "jit/ir/reduce_order.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
-
-/// Multiply-adds that are worth a launch of their own.
-constexpr int64_t least_tiled = 16 * 16 * 16;
-/// Rows and columns from which on packing pays, and the same of large products:
-/// a factor that does not stay in the second cache is read in panels, then.
-constexpr int64_t least_packed = 512, least_packed_of_large = 256;
-constexpr int64_t large_product = int64_t{1} << 27;  // multiply-adds
-
-/// Rows of A for which a B that is transposed is better packed by each unit
-/// than once.
-constexpr int64_t few_rows = 512;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -39,23 +29,28 @@ DotTile view_tile(const DotShape& shape, int vector_bytes) {
           static_cast<int>(each)};
 }
 
-int64_t dot_chains(const DotShape& s) { return ceil_div(s.k, dot_chain); }
+int64_t dot_chains(const DotShape& s) {
+  return ceil_div(s.k, orders().dot_chain);
+}
 
 DotForm dot_form(const DotShape& s) {
   if (s.dtype != DType::F32 && s.dtype != DType::F64) return DotForm::nest;
   // A nest takes in what follows, and passes over memory once.
-  if (s.m < 8 || s.n < 4 || s.k < 4 || s.m * s.n * s.k < least_tiled)
+  if (s.m < tuning().least_tiled_rows || s.n < tuning().least_tiled_columns ||
+      s.k < tuning().least_tiled_depth ||
+      s.m * s.n * s.k < tuning().least_tiled_product)
     return DotForm::nest;
   if (s.is_view()) return DotForm::direct;
-  const bool large = s.m * s.n * s.k >= large_product;
-  return std::min(s.m, s.n) < (large ? least_packed_of_large : least_packed)
+  const bool large = s.m * s.n * s.k >= tuning().large_product;
+  return std::min(s.m, s.n) < (large ? tuning().least_packed_side_of_large
+                                     : tuning().least_packed_side)
              ? DotForm::direct
              : DotForm::packed;
 }
 
 bool packs_b_in_units(const DotShape& s) {
   // Transposed in registers it costs more, and each row of units does it.
-  return s.b_column == 1 || s.m <= few_rows;
+  return s.b_column == 1 || s.m <= tuning().few_packed_rows;
 }
 
 PackedBytes packed_bytes(const DotShape& s, int vector_bytes) {

@@ -4,18 +4,10 @@
 #include <bit>
 #include <limits>
 
+#include "runtime/tuning/tuning.h"
+
 namespace unisono::jit {
 namespace {
-
-/// Smaller nests lie in the caches, however they are read.
-constexpr int64_t least_points = 1 << 15, least_split = 1 << 20;
-/// Expressions of a pass over the sums: more cost compile time.
-constexpr int64_t most_unrolled = 96, most_rows = 8;
-/// Bytes of the sums of a unit that reduces rows, too, and of rows that are
-/// still in the cache when they are added.
-constexpr int64_t most_sums = 1 << 16, most_cached = 1 << 19;
-/// Fewer units would leave processors idle that rows alone keep busy.
-constexpr int64_t least_runs = 16;
 
 /// The axis along which vectors will lie; -1 if all are reduced.
 int last_kept(const Nest& nest) {
@@ -69,7 +61,7 @@ bool reads_own_rows(const Nest& rows, const Nest& sums) {
       column.factors[2] = 0;
       if (expr.kind != Expr::Kind::load || stride <= 0 ||
           expr.at.factors[2] != stride ||
-          expr.at.factors[0] != stride * reduce_run ||
+          expr.at.factors[0] != stride * orders().reduce_run ||
           !is_within_row(rows, store.at, 0, stride) ||
           !is_within_row(sums, column, 0, stride))
         return false;
@@ -111,11 +103,13 @@ bool can_add_rows(const Nest& nest) {
 
 int64_t rows_at_once(const Nest& nest) {
   const int64_t rows = rows_of(nest);
-  if (rows > reduce_run || nest.points() < least_points || !can_add_rows(nest))
+  if (rows > orders().reduce_run ||
+      nest.points() < tuning().least_rows_points || !can_add_rows(nest))
     return 0;
   const auto exprs = static_cast<uint64_t>(nest.exprs.size());
-  const auto fit = std::bit_floor(std::clamp<uint64_t>(
-      most_unrolled / exprs, 1, static_cast<uint64_t>(most_rows)));
+  const auto fit = std::bit_floor(
+      std::clamp<uint64_t>(tuning().most_rows_exprs / exprs, 1,
+                           static_cast<uint64_t>(tuning().most_rows_at_once)));
   return std::min(rows, static_cast<int64_t>(fit));
 }
 
@@ -127,8 +121,8 @@ std::optional<Kernel> split_rows(
   merge_axes(merged);
   if (!can_add_rows(merged)) return std::nullopt;
   Machine always = machine;
-  always.runs = {std::numeric_limits<int64_t>::max(), 2 * reduce_run,
-                 least_split};
+  always.runs = {std::numeric_limits<int64_t>::max(), 2 * orders().reduce_run,
+                 tuning().least_rows_split};
   return split_stages(kernel, always, add_buffer);
 }
 
@@ -142,10 +136,10 @@ std::optional<RowsAndSums> rows_and_sums(const Kernel& kernel,
   const auto kept = std::ranges::count(rows.reduced, false);
   const std::vector<bool> run_of_rows = {false, false, true};
   if (rows.reductions.empty() || form_of(rows) != Form::lanes || kept != 1 ||
-      sums.reduced != run_of_rows || sums.extents[2] != reduce_run ||
-      sums.extents[0] < least_runs ||
-      rows.extents[0] != sums.extents[0] * reduce_run || !can_add_rows(sums) ||
-      !reads_own_rows(rows, sums))
+      sums.reduced != run_of_rows || sums.extents[2] != orders().reduce_run ||
+      sums.extents[0] < tuning().least_rows_runs ||
+      rows.extents[0] != sums.extents[0] * orders().reduce_run ||
+      !can_add_rows(sums) || !reads_own_rows(rows, sums))
     return std::nullopt;
   out.rows_plan = schedule(rows, kernel, machine);
   Schedule& plan = out.sums_plan = schedule(sums, kernel, machine);
@@ -153,15 +147,16 @@ std::optional<RowsAndSums> rows_and_sums(const Kernel& kernel,
   int64_t bytes = 0;
   for (const Reduction& reduction : sums.reductions)
     bytes += sums.extents[1] * byte_size(reduction.dtype);
-  if (bytes > most_sums) return std::nullopt;
+  if (bytes > tuning().most_rows_sums) return std::nullopt;
   // A unit has all columns.
   plan.block = (sums.extents[1] + plan.lanes - 1) / plan.lanes * plan.lanes;
   plan.blocks = 1;
   plan.units = sums.extents[0];
   plan.grain = std::max<int64_t>(
-      1, std::min(plan.grain, out.rows_plan.grain / reduce_run));
+      1, std::min(plan.grain, out.rows_plan.grain / orders().reduce_run));
   const int64_t row = row_bytes(rows, kernel);
-  while (plan.rows_at_once > 1 && plan.rows_at_once * row > most_cached)
+  while (plan.rows_at_once > 1 &&
+         plan.rows_at_once * row > tuning().most_rows_cached)
     plan.rows_at_once /= 2;
   return out;
 }

@@ -7,6 +7,7 @@
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
 #include "jit/kernel/row_sums.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -212,20 +213,6 @@ double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
   return cost / static_cast<double>(lanes);
 }
 
-/// Columns of a unit whose sums lie in memory, in bytes, and the rows that are
-/// added to them at once.
-constexpr int64_t wide_bytes = 8192, wide_rows = 8;
-/// Points that are worth a second thread.
-constexpr int64_t least_shared = 1 << 18;
-/// Sums of a row that registers have room for, in vectors.
-constexpr int64_t most_vectors = 8;
-/// Lines that are read side by side, one of each lane of each factor: more of
-/// them, often powers of two apart, drive each other out of the first cache.
-constexpr int64_t most_lines = 16;
-/// One chain after the other waits for each of its fmas, unless the product is
-/// over before that counts.
-constexpr int64_t least_wide = 1 << 10;
-
 /// How the columns of a product are done; `axis` is the vectors'.
 void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
   const int axis = plan.vector_axis;
@@ -244,29 +231,34 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
       });
   if (squared > 0) {
     plan.square = square_size(nest, work);
-    while (plan.lanes * squared > most_lines && plan.lanes > 2) plan.lanes /= 2;
+    while (plan.lanes * squared > tuning().most_product_lines && plan.lanes > 2)
+      plan.lanes /= 2;
     plan.block = plan.lanes;
     return;
   }
   const bool along_rows = !loads([&](const Expr& e) {
     return e.at.factors[axis] != 0 && e.at.factors[axis] != 1;
   });
-  if (!along_rows || extent <= plan.lanes || nest.points() < least_wide) return;
-  if (extent <= most_vectors * plan.lanes &&
+  if (!along_rows || extent <= plan.lanes ||
+      nest.points() < tuning().least_wide_points)
+    return;
+  if (extent <= tuning().most_sum_vectors * plan.lanes &&
       std::has_single_bit(static_cast<uint64_t>(extent))) {
     plan.lanes = static_cast<int>(extent);  // a row, all in registers
     plan.block = extent;
-  } else if (!plan.scalar_tails && rows >= wide_rows && rows <= dot_chain) {
-    plan.rows_at_once = wide_rows;
+  } else if (!plan.scalar_tails && rows >= tuning().wide_unit_rows &&
+             rows <= orders().dot_chain) {
+    plan.rows_at_once = tuning().wide_unit_rows;
     // In several units, for several threads, but short pieces of rows are read
     // more slowly than long ones.
-    int64_t bytes = wide_bytes;
+    int64_t bytes = tuning().wide_unit_bytes;
     const auto units = [&] {
       return ceil_div(extent, bytes / work.widest) * nest.kept_points() /
              extent;
     };
-    while (nest.points() >= least_shared &&
-           ((units() < 2 && bytes > 1024) || (units() < 4 && bytes > 2048)))
+    while (nest.points() >= tuning().least_shared_points &&
+           ((units() < 2 && bytes > tuning().wide_unit_two_bytes) ||
+            (units() < 4 && bytes > tuning().wide_unit_four_bytes)))
       bytes /= 2;
     plan.block = ceil_div(std::min(bytes / work.widest, extent), plan.lanes) *
                  plan.lanes;
@@ -278,13 +270,14 @@ void schedule_rows(const Nest& nest, const Work& work, int64_t native,
                    Schedule& plan) {
   const int64_t extent = nest.extents[plan.vector_axis];
   if (plan.form != Form::columns || plan.scalar_tails ||
-      extent <= most_vectors * native)
+      extent <= tuning().most_sum_vectors * native)
     return;
   plan.rows_at_once = rows_at_once(nest);
   if (plan.rows_at_once == 0) return;
   // Of up to two sums in their full width, else together as much memory.
   const auto sums = static_cast<int64_t>(nest.reductions.size());
-  const int64_t bytes = std::min(wide_bytes, 2 * wide_bytes / sums);
+  const int64_t bytes =
+      std::min(tuning().wide_unit_bytes, 2 * tuning().wide_unit_bytes / sums);
   plan.lanes = static_cast<int>(native);
   plan.block = ceil_div(std::min(bytes / work.widest, extent), native) * native;
 }
@@ -294,9 +287,6 @@ int64_t tile_size(const Work& work, const Machine& machine) {
   return std::min(machine.vector_bytes / work.widest, 16);
 }
 
-/// What loops are taken to last that end by a condition.
-constexpr double unknown_turns = 1000;
-
 /// Bytes of the widest element that differs from lane to lane.
 int widest_lane(const Nest& nest, int axis) {
   const std::vector<bool> varying = varying_expressions(nest, axis);
@@ -305,9 +295,6 @@ int widest_lane(const Nest& nest, int axis) {
     if (varying[e]) widest = std::max(widest, byte_size(nest.exprs[e].dtype));
   return static_cast<int>(widest);
 }
-
-/// Elements of a unit along both axes of its squares.
-constexpr int64_t tiled_block = 64;
 
 /// Whether a scan stores its groups at multiples of 64 bytes.
 bool scan_aligned(const Nest& nest, const Kernel& kernel) {
@@ -476,29 +463,32 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.form = Form::tiles;
     plan.tile_axis = tile_axis(nest, size);
     plan.lanes = static_cast<int>(size);
-    plan.block = tiled_block;
+    plan.block = tuning().tiled_block;
     const int64_t extent = nest.extents[plan.vector_axis];
     const int64_t across = nest.extents[plan.tile_axis];
-    plan.blocks = ceil_div(extent, tiled_block);
-    rows = rows / extent / across * ceil_div(across, tiled_block);
+    plan.blocks = ceil_div(extent, tuning().tiled_block);
+    rows = rows / extent / across * ceil_div(across, tuning().tiled_block);
     plan.units = rows * plan.blocks;
   } else {
     const int64_t extent = nest.extents[plan.vector_axis];
     // Interleaving pays where the loop runs long, and costs compile time: of
     // elements that the caches hold two vectors hide what it costs to loop.
     const int64_t points = nest.points();
-    const bool small_map = plan.form == Form::map && points < 1 << 19;
-    const int64_t interleaved = points < 1 << 15    ? 1
-                                : work.flops <= 4   ? 4
-                                : work.flops <= 12  ? (small_map ? 2 : 4)
-                                : points >= 1 << 19 ? 2
-                                                    : 1;
+    const bool small_map =
+        plan.form == Form::map && points < tuning().least_large_map;
+    const int64_t interleaved = points < tuning().least_medium_map     ? 1
+                                : work.flops <= tuning().few_map_flops ? 4
+                                : work.flops <= tuning().medium_map_flops
+                                    ? (small_map ? 2 : 4)
+                                : points >= tuning().least_large_map ? 2
+                                                                     : 1;
     const int64_t wide = native * (is_product(nest) ? 1 : interleaved);
     plan.lanes = static_cast<int>(std::min<int64_t>(
         wide,
         static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)))));
-    const int64_t target =
-        plan.form == Form::map ? (int64_t{1} << 14) / work.widest : plan.lanes;
+    const int64_t target = plan.form == Form::map
+                               ? tuning().map_unit_bytes / work.widest
+                               : plan.lanes;
     plan.block =
         extent < 2 * target && plan.form == Form::map ? extent : target;
     if (is_product(nest))
@@ -510,18 +500,19 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows * plan.blocks;
   }
   // About 20 microseconds of work are worth another worker.
-  double turns = nest.turns ? times_taken(nest, -1, unknown_turns) : 1;
+  double turns = nest.turns ? times_taken(nest, -1, tuning().unknown_turns) : 1;
   for (size_t i = 0; i < nest.inner.size(); ++i)
-    turns =
-        std::max(turns, times_taken(nest, static_cast<int>(i), unknown_turns));
+    turns = std::max(
+        turns, times_taken(nest, static_cast<int>(i), tuning().unknown_turns));
   const double nanoseconds = turns *
                              (static_cast<double>(work.bytes) / 12 +
                               static_cast<double>(work.flops) * .03) *
                              static_cast<double>(nest.points()) /
                              static_cast<double>(plan.units);
-  plan.grain =
-      std::max<int64_t>(1, static_cast<int64_t>(20000 / (nanoseconds + 2)));
-  plan.all_masked = machine.masked_bytes && nest.points() < 1 << 19;
+  plan.grain = std::max<int64_t>(
+      1, static_cast<int64_t>(tuning().worker_nanoseconds / (nanoseconds + 2)));
+  plan.all_masked =
+      machine.masked_bytes && nest.points() < tuning().least_large_map;
   plan.streaming = (plan.form == Form::map || plan.form == Form::tiles ||
                     plan.form == Form::scan) &&
                    !nest.turns &&

@@ -8,6 +8,7 @@
 
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/kernel.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -27,12 +28,18 @@ struct Machine {
     int64_t kept = 0;
     int64_t reduced = 0, elements = 0;
   };
-  TwoStages lanes = {64, 4 * reduce_chunk};
-  TwoStages runs = {1024, 4 * reduce_run, 1 << 16};
+  TwoStages lanes = {
+      tuning().cpu_two_stage_lanes_kept,
+      tuning().cpu_two_stage_lanes_chunks* orders().reduce_chunk};
+  TwoStages runs = {tuning().cpu_two_stage_runs_kept,
+                    tuning().cpu_two_stage_runs* orders().reduce_run,
+                    tuning().cpu_two_stage_runs_elements};
   TwoStages members = runs;
-  TwoStages chains = {1 << 16, 2 * dot_chain};
+  TwoStages chains = {
+      tuning().cpu_two_stage_products_kept,
+      tuning().cpu_two_stage_products_chains* orders().dot_chain};
   /// Leaves of a members tree that the first of its two stages combines.
-  int64_t members_leaf = reduce_run;
+  int64_t members_leaf = orders().reduce_run;
   /// Of runs, the first stage combines several of a column as long as that many
   /// results are left; 0: it does not.
   int64_t enough_runs = 0;
@@ -40,7 +47,8 @@ struct Machine {
   /// What a later loop over the same row computes again, in flops of an
   /// element: at most so many in all, and up to so many of one value rather
   /// than have it stored and loaded.
-  int recomputed_flops = 12, few_flops_again = 4;
+  int recomputed_flops = tuning().cpu_recomputed_flops,
+      few_flops_again = tuning().cpu_recomputed_few;
 
   /// Of a loop that is known to take so many turns: they are counted, instead
   /// of asking after each one.

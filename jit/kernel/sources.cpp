@@ -2,6 +2,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/kernel/group.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -14,12 +15,6 @@ namespace {
 
 constexpr int too_dear = 1 << 20;
 constexpr int64_t too_many = 1 << 10;  // arrays that are read
-
-/// How many elements share what counts for none of them.
-constexpr int64_t few = 16;
-
-/// Reductions of a few elements are a short expression of each of them.
-constexpr int64_t few_strided = 16, few_contiguous = 8, few_flops = 64;
 
 }  // namespace
 
@@ -54,7 +49,8 @@ Sources::Sources(const ir::Graph& graph, bool checked, const Machine& machine)
       const bool one = elements[operand] <= 1;
       // What is the same for many elements, as a row's mean, is read from
       // memory, and counts for none of them.
-      if (!one && elements[operand] <= elements[i] / few) continue;
+      if (!one && elements[operand] <= elements[i] / tuning().few_sharers)
+        continue;
       total += cost[operand];
       arrays += one ? 0 : streams[operand];
     }
@@ -88,8 +84,9 @@ bool Sources::is_expression(NodeId id) const {
       bool strided = combine_order(ir::attrs<ir::ReduceAttrs>(node),
                                    static_cast<int>(sizes[operand].size())) !=
                      CombineOrder::lanes;
-      return count <= (strided ? few_strided : few_contiguous) &&
-             count * (cost[operand] + 1) <= few_flops;
+      return count <= (strided ? tuning().few_reduced_strided
+                               : tuning().few_reduced_contiguous) &&
+             count * (cost[operand] + 1) <= tuning().few_reduced_flops;
     }
     case Kind::dot: return elements[node.inputs[0]] == 0;
     case Kind::argreduce: return elements[node.inputs[0]] == elements[id];
@@ -107,7 +104,8 @@ bool Sources::can_fail(NodeId id) const {
 }
 
 bool Sources::is_cheap(NodeId id) const {
-  return cost[id] <= 8 && streams[id] <= 2;
+  return cost[id] <= tuning().most_cheap_cost &&
+         streams[id] <= tuning().most_cheap_streams;
 }
 
 NodeId Sources::stored_node(NodeId id) const {

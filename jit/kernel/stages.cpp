@@ -5,6 +5,7 @@
 #include "jit/kernel/group.h"
 #include "jit/kernel/schedule.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -32,16 +33,13 @@ struct Chunks {
   int64_t count;       // chunks in all
 };
 
-/// Of several runs, more of a thread's time goes by in the order of their tree.
-constexpr int64_t most_runs = 16;
-
 /// Runs, a power of 2 of them, so that they are a subtree of the members tree;
 /// cut from an axis of that extent, by itself or behind `others`.
 int64_t runs_of(const Nest& nest, int64_t extent, bool others,
                 const Machine& machine) {
-  int64_t size = reduce_run;
+  int64_t size = orders().reduce_run;
   if (machine.enough_runs == 0) return size;
-  while (size < most_runs * reduce_run &&
+  while (size < tuning().most_runs_a_thread * orders().reduce_run &&
          nest.points() / (2 * size) >= machine.enough_runs &&
          2 * size <= extent && (!others || extent % (2 * size) == 0))
     size *= 2;
@@ -52,8 +50,8 @@ int64_t runs_of(const Nest& nest, int64_t extent, bool others,
 int64_t leaf_size(const Nest& nest, int64_t extent, bool others,
                   const Machine& machine) {
   switch (nest.reductions[0].order) {
-    case CombineOrder::lanes: return reduce_chunk;
-    case CombineOrder::chain: return dot_chain;
+    case CombineOrder::lanes: return orders().reduce_chunk;
+    case CombineOrder::chain: return orders().dot_chain;
     case CombineOrder::runs: return runs_of(nest, extent, others, machine);
     case CombineOrder::members: return machine.members_leaf;  // a power of 2
   }

@@ -12,6 +12,7 @@
 
 #include "jit/ir/renaming.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -21,11 +22,6 @@ using ir::LoopAttrs;
 using ir::Node;
 using ir::NodeId;
 using ir::Op;
-
-/// Turns that a copy of the matrix is worth, its least size along both axes and
-/// in elements, and rows of the other factor from which on products are tiles.
-constexpr int64_t least_turns = 8, least_size = 16, least_elements = 1024,
-                  tiled_rows = 8;
 
 /// Which factor of a product, 0 or 1, is a matrix whose last axis is
 /// contracted, where it may be transposed; -1 for none.
@@ -41,10 +37,12 @@ int matrix_of(const Graph& body, const Node& node,
     const ir::Type& type = body.type(matrix);
     if (type.shape.size() != 2) continue;
     const int64_t rows = type.shape[0].value(), columns = type.shape[1].value();
-    if (rows < least_size || columns < least_size ||
-        rows * columns < least_elements)
+    if (rows < tuning().least_transposed_side ||
+        columns < tuning().least_transposed_side ||
+        rows * columns < tuning().least_transposed_elements)
       continue;
-    if (node.type.elements() / rows < tiled_rows) return side;
+    if (node.type.elements() / rows < tuning().least_tiled_factor_rows)
+      return side;
   }
   return -1;
 }
@@ -125,7 +123,8 @@ Graph transpose_captures(const Graph& graph) {
       rewrite(branch->then_graph), rewrite(branch->else_graph);
     if (auto* loop = std::get_if<LoopAttrs>(&node.attrs)) {
       rewrite(loop->condition), rewrite(loop->body);
-      if (loop->turns >= least_turns) capture_transposed(node, *loop, out);
+      if (loop->turns >= tuning().least_transposed_turns)
+        capture_transposed(node, *loop, out);
     }
     placed.set(id, out.append(std::move(node)));
   }

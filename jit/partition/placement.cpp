@@ -8,6 +8,7 @@
 #include "jit/ir/renaming.h"
 #include "jit/partition/split_axes.h"
 #include "jit/scalar/element.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -17,8 +18,6 @@ using ir::NodeId;
 using ir::Op;
 
 constexpr int whole = SplitAxes::whole, apart = SplitAxes::apart;
-/// Larger values are not computed by every device.
-constexpr int64_t most_repeated = int64_t{1} << 20;
 
 bool is_spread(const unisono::Array& array) {
   return array.sharding().is_split() && array.sharding().devices.size() > 1;
@@ -82,7 +81,8 @@ class BlockGraph {
     if (node.op == Op::input) {
       int& wanted = wanted_[static_cast<size_t>(id)];
       if (wanted != apart && wanted != want) return false;
-      if (want == whole && node.type.bytes() > most_repeated) return false;
+      if (want == whole && node.type.bytes() > tuning().most_repeated_bytes)
+        return false;
       wanted = want;
       return axes_.of(id) == whole || axes_.of(id) == want;
     }
@@ -199,7 +199,7 @@ class BlockGraph {
   }
 
   static bool may_cut(const Node& node) {
-    return node.type.bytes() <= most_repeated;
+    return node.type.bytes() <= tuning().most_repeated_bytes;
   }
 
   /// The block of a value that each device computes whole.

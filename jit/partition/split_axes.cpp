@@ -181,8 +181,8 @@ int64_t SplitAxes::partial_elements(const Node& node) const {
   if (block == 0) return 0;
   if (combines_freely(node)) return block;
   if (byte_size(type.dtype) < 4) return 0;  // the whole is rounded once
-  const int64_t unit =
-      a.axes.back() == type.rank() - 1 ? reduce_chunk : reduce_run;
+  const int64_t unit = a.axes.back() == type.rank() - 1 ? orders().reduce_chunk
+                                                        : orders().reduce_run;
   return block % unit == 0 ? unit : 0;
 }
 

@@ -4,14 +4,10 @@
 
 #include "jit/kernel/group.h"
 #include "runtime/member_tree.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
-
-/// So few that to tell other devices of it takes longer than to do it.
-constexpr int64_t few_elements = 1 << 14;
-/// So many that others can be told of them while the next are done.
-constexpr int64_t most_bytes = 8 << 20;
 
 ir::Op combining(ReduceOp op) {
   switch (op) {
@@ -25,10 +21,10 @@ ir::Op combining(ReduceOp op) {
 }  // namespace
 
 int64_t all_reduce_part(int64_t elements, DType dtype, int devices) {
-  if (elements <= few_elements) return elements;
+  if (elements <= tuning().gpu_few_reduced_elements) return elements;
   const int64_t part = (elements + devices - 1) / devices;
   const int64_t whole = std::min(elements, (part + 63) / 64 * 64);
-  return std::min(whole, most_bytes / byte_size(dtype));
+  return std::min(whole, tuning().gpu_most_reduced_bytes / byte_size(dtype));
 }
 
 Kernel all_reduce_kernel(ReduceOp op, DType dtype, int64_t elements,

@@ -14,6 +14,7 @@
 #include "jit/plan/join_copies.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -23,18 +24,7 @@ using ir::Node;
 using ir::NodeId;
 using ir::Op;
 
-namespace {
-
-/// Groups that a node tries to join before it starts one.
-constexpr size_t most_candidates = 3;
-/// Weight of a group that two become.
-constexpr size_t most_absorbed = 160;
-/// Points that become one, so that the results are few.
-constexpr int64_t much_reduced = 64;
-/// Nests of one kernel.
-constexpr size_t most_nests = 16;
-
-}  // namespace
+namespace {}  // namespace
 
 void Fuser::find_users() {
   const size_t n = graph_.nodes.size();
@@ -130,7 +120,8 @@ void Fuser::visit(NodeId id) {
 /// other groups compute of it on the way. Far ones may be left out.
 void Fuser::for_each_array(NodeId id, auto&& f) const {
   std::vector<NodeId> pending(graph_[id].inputs);
-  for (size_t i = 0; i < pending.size() && i < 32; ++i) {
+  for (size_t i = 0; i < pending.size() && i < tuning().most_joined_pending;
+       ++i) {
     if (sources_.buffer[pending[i]] >= 0) {
       f(sources_.buffer[pending[i]]);
     } else if (sources_.is_expression(pending[i])) {
@@ -163,12 +154,13 @@ std::vector<size_t> Fuser::candidates(NodeId id) {
   auto reduces_to_it = [&](size_t item) {
     const Group& group = items_[item].groups[0];
     return !group.empty() && sources_.elements[id] == group.kept_points() &&
-           group.reduced_points() >= much_reduced;
+           group.reduced_points() >= tuning().much_reduced;
   };
   std::sort(found.begin(), found.end(), [&](size_t a, size_t b) {
     return std::pair(reduces_to_it(a), a) > std::pair(reduces_to_it(b), b);
   });
-  if (found.size() > most_candidates) found.resize(most_candidates);
+  if (found.size() > tuning().most_joined_groups)
+    found.resize(tuning().most_joined_groups);
   // Two sums over the rows of an array are one pass over it.
   if (ir::kind(graph_[id].op) != Kind::reduce) return found;
   for_each_array(id, [&](BufferId buffer) {
@@ -203,7 +195,7 @@ void Fuser::absorb(int from, int to) {
   Group& late = items_[to].groups[0];
   if (early.has_stores() || !early.is_plain_map() ||
       early.points() != late.points() ||
-      early.weight() + late.weight() > most_absorbed)
+      early.weight() + late.weight() > tuning().most_absorbed_weight)
     return;
   for (NodeId node : early.nodes())
     if (sources_.can_fail(node) && last_host_call_ > static_cast<size_t>(from))
@@ -223,7 +215,8 @@ void Fuser::note_readers(NodeId id, size_t item) {
     auto& readers = reducers_[buffer];
     std::erase(readers, item);
     readers.push_back(item);
-    if (readers.size() > most_candidates) readers.erase(readers.begin());
+    if (readers.size() > tuning().most_joined_groups)
+      readers.erase(readers.begin());
   });
 }
 
@@ -430,7 +423,7 @@ void Fuser::emit(Item& item, PlanSteps& steps) {
     kernel = {};
   };
   for (const Group& group : item.groups) {
-    if (kernel.nests.size() == most_nests) emit();
+    if (kernel.nests.size() == tuning().most_kernel_nests) emit();
     Nest nest = group.finish(kernel.arguments);
     if (nest.exprs.empty()) continue;
     kernel.nests.push_back(std::move(nest));

@@ -12,6 +12,7 @@
 #include "jit/plan/fuser.h"
 #include "jit/plan/join_copies.h"
 #include "jit/plan/native_loop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -20,11 +21,6 @@ using ir::Node;
 using ir::NodeId;
 
 namespace {
-
-/// Carries of this size have two places rather than be copied.
-constexpr int64_t large_carry_bytes = 1 << 12;
-/// Steps of a body that may stand twice.
-constexpr size_t most_doubled_steps = 100;
 
 /// Copies `from` to `to`, one by one, as if all at once.
 void copy_all(Plan& plan, std::vector<BufferId> from,
@@ -110,7 +106,6 @@ PlanSteps Fuser::lower_body(const Node& loop, const Graph& body,
 
 /// What is known of an integer of this graph.
 std::optional<IntegerRange> Fuser::range_of(NodeId id, int depth) const {
-  constexpr int deepest = 8;
   const Node& node = graph_[id];
   if (!is_integer(node.type.dtype)) return std::nullopt;
   if (const auto known = ranges_.find(sources_.buffer[id]);
@@ -118,7 +113,7 @@ std::optional<IntegerRange> Fuser::range_of(NodeId id, int depth) const {
     return known->second;
   if (const auto value = constant_of(graph_, id))
     return IntegerRange(*value, *value);
-  if (ir::kind(node.op) != ir::Kind::map || depth == deepest)
+  if (ir::kind(node.op) != ir::Kind::map || depth == tuning().most_range_depth)
     return std::nullopt;
   std::vector<IntegerRange> operands;
   for (const NodeId operand : node.inputs) {
@@ -281,11 +276,11 @@ std::optional<PlanSteps> Fuser::two_places(const ir::LoopAttrs& attrs,
   std::vector<BufferId> others = carries;
   for (const PlanStep& step : body) {
     const auto* copy = std::get_if<CopyStep>(&step.what);
-    if (!copy || copy->bytes < large_carry_bytes) continue;
+    if (!copy || copy->bytes < tuning().large_carry_bytes) continue;
     for (size_t i = 0; i < carries.size(); ++i)
       if (copy->to == carries[i]) others[i] = plan_.add_buffer(copy->bytes);
   }
-  if (others == carries || body.size() > most_doubled_steps ||
+  if (others == carries || body.size() > tuning().most_doubled_steps ||
       !is_straight(body))
     return std::nullopt;
   PlanSteps steps = lower_body(loop, *attrs.body, inputs, others);

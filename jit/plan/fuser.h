@@ -10,6 +10,7 @@
 #include "jit/loops/known_turns.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/lowering.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -115,7 +116,8 @@ class Fuser {
 template <class F>
 void Fuser::for_each_leaf(ir::NodeId id, F&& f) const {
   std::vector<ir::NodeId> pending(graph_[id].inputs);
-  for (size_t i = 0; i < pending.size() && i < 16; ++i) {
+  for (size_t i = 0; i < pending.size() && i < tuning().most_read_pending;
+       ++i) {
     const ir::NodeId node = pending[i];
     if (sources_.step[node] >= 0 || sources_.buffer[node] >= 0) {
       f(node);

@@ -8,8 +8,6 @@
 
 namespace unisono::jit {
 
-const Machine& GpuLowering::machine() const { return grid_machine; }
-
 std::vector<LaunchStep> GpuLowering::sort(const SortTask& task,
                                           Plan& plan) const {
   return sort_steps(task, plan);

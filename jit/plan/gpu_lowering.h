@@ -1,4 +1,5 @@
 #pragma once
+#include "jit/kernel/grid_schedule.h"
 #include "jit/plan/lowering.h"
 
 namespace unisono::jit {
@@ -7,11 +8,14 @@ namespace unisono::jit {
 /// units for a GPU's threads is done in stages (gpu_stages.h).
 class GpuLowering final : public Lowering {
  public:
-  const Machine& machine() const override;
+  const Machine& machine() const override { return machine_; }
   std::vector<LaunchStep> sort(const SortTask& task, Plan& plan) const override;
   PlanSteps product(DotTask dot, ir::Precision precision,
                     Plan& plan) const override;
   PlanSteps stages(const Kernel& kernel, Plan& plan) const override;
+
+ private:
+  Machine machine_ = grid_machine();
 };
 
 }  // namespace unisono::jit

@@ -2,19 +2,11 @@
 
 #include "jit/ir/reduce_order.h"
 #include "jit/plan/gpu_tasks.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
 
-/// Blocks that keep a GPU busy, and columns that do as a thread each; fewer
-/// lines than that are cut up, if they have so many chunks or runs.
-constexpr int64_t enough_lines = 256, enough_scanned_columns = 1 << 14,
-                  least_parts = 4;
-/// As many threads; with fewer columns positions are done at once, if there are
-/// so many.
-constexpr int64_t enough_columns = 1 << 15, least_positions = 64;
-/// Arrays of winners are at most so many times as long as there are positions.
-constexpr int64_t most_targets_a_position = 4;
 /// Positions and targets are numbered in i32.
 constexpr int64_t number_bytes = 4;
 
@@ -94,15 +86,17 @@ PlanSteps scan_in_runs(const Kernel& kernel, int64_t columns, int64_t runs,
 PlanSteps scan_stages(const Kernel& kernel, Plan& plan) {
   const Nest& nest = kernel.nests[0];
   const int64_t rows = nest.kept_points(), count = nest.points() / rows;
-  const int64_t part = nest.scan->contiguous ? reduce_chunk : reduce_run;
+  const int64_t part =
+      nest.scan->contiguous ? orders().reduce_chunk : orders().reduce_run;
   const int64_t parts = (count + part - 1) / part;
-  if (parts < least_parts) return {};
+  if (parts < tuning().gpu_least_scanned_parts) return {};
   if (!nest.scan->contiguous)
-    return rows < enough_scanned_columns
+    return rows < tuning().gpu_enough_scanned_columns
                ? scan_in_runs(kernel, rows, parts, plan)
                : PlanSteps();
-  return rows < enough_lines ? linked_scan(kernel, rows * parts, plan)
-                             : PlanSteps();
+  return rows < tuning().gpu_enough_scanned_lines
+             ? linked_scan(kernel, rows * parts, plan)
+             : PlanSteps();
 }
 
 /// Whether an index changes along kept axes.
@@ -207,7 +201,8 @@ PlanSteps scatter_stages(const Kernel& kernel, Plan& plan) {
   const Scatter& scatter = *nest.scatter;
   const int64_t columns = nest.kept_points(),
                 positions = nest.points() / columns;
-  if (columns >= enough_columns || positions < least_positions ||
+  if (columns >= tuning().gpu_enough_scattered_columns ||
+      positions < tuning().gpu_least_scattered_positions ||
       positions >= INT32_MAX || indices_vary(nest))
     return {};
   int64_t targets = 1;
@@ -215,7 +210,8 @@ PlanSteps scatter_stages(const Kernel& kernel, Plan& plan) {
     if (axis.size <= 0 || __builtin_mul_overflow(targets, axis.size, &targets))
       return {};
   if (targets >= INT32_MAX) return {};
-  if (!scatter.add && targets <= most_targets_a_position * positions)
+  if (!scatter.add &&
+      targets <= tuning().gpu_most_targets_a_position * positions)
     return winner_stages(kernel, targets, plan);
   if (!scatter.add || !atomic_adds(scatter.dtype))
     return sorted_stages(kernel, positions, plan);

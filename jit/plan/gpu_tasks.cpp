@@ -9,6 +9,7 @@
 #include "jit/kernel/chain_sums.h"
 #include "jit/kernel/work.h"
 #include "runtime/kernel_library/kernel_library.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -45,8 +46,6 @@ SortCall sort_call(DType dtype, int64_t rows, int64_t length) {
 
 namespace {
 
-/// Elements of a line from which on digits are fewer passes than merges are.
-constexpr int64_t least_for_radix = 1 << 14;
 constexpr int radix_bits = 8;
 
 /// Numbers of elements, of a line and of all, that the kernels' counters hold.
@@ -54,7 +53,8 @@ constexpr int64_t most_of_line = (int64_t{1} << 32) - (1 << 14);
 constexpr int64_t most_for_radix = int64_t{1} << 36;
 
 bool takes_radix(const SortTask& task) {
-  return byte_size(task.dtype) <= 4 && task.length >= least_for_radix &&
+  return byte_size(task.dtype) <= 4 &&
+         task.length >= tuning().gpu_least_radix_line &&
          task.length <= most_of_line &&
          task.rows * task.length <= most_for_radix;
 }
@@ -163,13 +163,10 @@ namespace {
 
 /// Squares of which side, if there are enough of the larger ones to keep a GPU
 /// busy.
-constexpr int64_t large_tile = 128, small_tile = 64, enough_tiles = 96;
+constexpr int64_t large_tile = 128, small_tile = 64;
 
 /// Rectangles of large_tile rows (kernel_library/wide.h).
 constexpr int64_t wide_tile = 256;
-
-/// Sizes from which on a library of products is better than our kernels.
-constexpr int64_t least_for_library = 512;
 
 int64_t tiles(const DotShape& s, int64_t high, int64_t wide) {
   return s.batch * ceil_div(s.m, high) * ceil_div(s.n, wide);
@@ -179,7 +176,7 @@ int64_t tiles(const DotShape& s, int64_t side) { return tiles(s, side, side); }
 /// Whether rectangles are enough, and do not compute a quarter more beside the
 /// result than squares would.
 bool takes_wide(const DotShape& s) {
-  return tiles(s, large_tile, wide_tile) >= enough_tiles &&
+  return tiles(s, large_tile, wide_tile) >= tuning().gpu_enough_tiles &&
          8 * tiles(s, large_tile, wide_tile) <= 5 * tiles(s, large_tile);
 }
 
@@ -248,16 +245,16 @@ void for_each_part(const DotShape& s, int64_t chains, const F& f) {
   if (chains == 1) return f(s, 0);
   for (int64_t chain = 0; chain < chains;) {
     DotShape part = s;
-    const int64_t first = chain * dot_chain;
-    const int64_t whole = s.k / dot_chain;
-    part.k = std::min(s.k - first, dot_chain);
+    const int64_t first = chain * orders().dot_chain;
+    const int64_t whole = s.k / orders().dot_chain;
+    part.k = std::min(s.k - first, orders().dot_chain);
     part.a_offset += first * s.a_column;
     part.b_offset += first * s.b_row;
     const int64_t offset = chain * s.batch * s.m * s.n;
     if (s.batch == 1 && chain < whole) {
       part.batch = whole;
-      part.a_batch = dot_chain * s.a_column;
-      part.b_batch = dot_chain * s.b_row;
+      part.a_batch = orders().dot_chain * s.a_column;
+      part.b_batch = orders().dot_chain * s.b_row;
       chain = whole;
     } else {
       ++chain;
@@ -273,10 +270,13 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
   const DotModule module = dot_module(s.dtype, precision);
   if (!module.name || s.is_view()) return {};
   // Small ones have too few squares, or too little to do in each.
-  if (s.m < 16 || s.n < 16 || s.k < 8 || s.m * s.n * s.k < 1 << 16) return {};
+  if (std::min(s.m, s.n) < tuning().gpu_least_tiled_side ||
+      s.k < tuning().gpu_least_tiled_depth ||
+      s.m * s.n * s.k < tuning().gpu_least_tiled_product)
+    return {};
   std::shared_ptr<const MatrixProduct> library;
   if (precision != ir::Precision::exact &&
-      std::min({s.m, s.n, s.k}) >= least_for_library)
+      std::min({s.m, s.n, s.k}) >= tuning().gpu_least_library_side)
     library = std::make_shared<const MatrixProduct>(MatrixProduct{
         s.dtype, precision == ir::Precision::tf32 && s.dtype == DType::F32,
         call_of(s)});
@@ -290,7 +290,8 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
   PlanSteps steps;
   const auto add = [&](const DotShape& part, int64_t c_offset) {
     const bool aligned = is_aligned(part);
-    const bool large = module.large && tiles(part, large_tile) >= enough_tiles;
+    const bool large =
+        module.large && tiles(part, large_tile) >= tuning().gpu_enough_tiles;
     const int64_t side = large ? large_tile : small_tile;
     DotCall call = call_of(part);
     call.c_offset = c_offset;

@@ -7,6 +7,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/plan/unroll.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -17,19 +18,6 @@ using ir::Node;
 using ir::NodeId;
 using ir::Op;
 using Extents = std::vector<int64_t>;
-
-/// Nodes of a body.
-constexpr size_t most_nodes = 2000;
-/// Elements of a carry in registers.
-constexpr int64_t most_carried = 64;
-/// Of a kernel that nobody stops.
-constexpr int64_t most_turns = 1 << 16;
-constexpr int64_t most_operations = int64_t{1} << 22;
-/// With so many points, what a turn reads and writes for each is better taken
-/// turn by turn, in the order of memory.
-constexpr int64_t many_points = 1 << 13;
-/// Fewer points do not fill a vector.
-constexpr int64_t few_points = 4;
 
 int64_t points_of(const Extents& extents) {
   int64_t out = 1;
@@ -46,7 +34,7 @@ bool begins_with(const ir::Type& type, const Extents& extents) {
 /// `any_loop`: there may be others than short counted ones.
 bool is_plain(const Graph& graph, bool any_loop, size_t& nodes) {
   nodes += graph.nodes.size();
-  if (nodes > most_nodes) return false;
+  if (nodes > tuning().most_native_nodes) return false;
   return std::ranges::all_of(graph.nodes, [&](const Node& node) {
     switch (ir::kind(node.op)) {
       case ir::Kind::map:
@@ -188,7 +176,8 @@ std::vector<Extents> LoopMaker::spaces(
     return std::tuple(covered(p), points_of(p), p) >
            std::tuple(covered(q), points_of(q), q);
   });
-  const bool tiny = !out.empty() && points_of(out[0]) < few_points;
+  const bool tiny =
+      !out.empty() && points_of(out[0]) < tuning().few_native_points;
   out.insert(tiny ? out.begin() : out.end(), Extents());
   return out;
 }
@@ -381,7 +370,7 @@ bool LoopMaker::add_held_result(Unroller& at, size_t carry, PointArray value) {
 
 /// Whether turns read or write elements of each of many points.
 bool LoopMaker::touches_much() const {
-  if (nest_.points() < many_points) return false;
+  if (nest_.points() < tuning().many_native_points) return false;
   auto is_spread = [](const Affine& at) {
     return std::ranges::any_of(at.factors, [](int64_t f) { return f != 0; });
   };
@@ -412,7 +401,7 @@ bool LoopMaker::fails_anywhere() const {
 bool LoopMaker::add_nest(const Extents& space,
                          const std::vector<size_t>& results, bool with_checks) {
   // An array of which an index picks elements is better off in memory.
-  return try_nest(space, results, with_checks, most_carried) ||
+  return try_nest(space, results, with_checks, tuning().most_native_carried) ||
          try_nest(space, results, with_checks, 1);
 }
 
@@ -476,8 +465,8 @@ bool may_be_native(const Graph& graph, const Node& loop,
     const auto known = known_turns(graph, loop);
     turns = known ? known->count : -1;
   }
-  return turns >= 1 && turns <= most_turns &&
-         turns * static_cast<int64_t>(nodes) <= most_operations;
+  return turns >= 1 && turns <= tuning().most_native_turns &&
+         turns * static_cast<int64_t>(nodes) <= tuning().most_native_operations;
 }
 
 std::optional<NativeLoop> native_loop(const Graph& graph, const Node& loop,

@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "jit/plan/fuse.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
-
-/// What is smaller stays in the caches, and costs next to nothing.
-constexpr int64_t large = 64 * 1024;
-/// Expressions of two kernels that would be a large one together.
-constexpr size_t many_expressions = 128;
 
 /// Of a kernel, the nest that stores the buffer, or reads it.
 const Nest* nest_of(const Kernel& kernel, BufferId buffer, bool written) {
@@ -73,7 +69,7 @@ std::string_view why_stored(const PlanStep& writer, const PlanStep& reader,
   if (from->scan) return "a running total is whole before it is read";
   if (!from->reductions.empty() && is_reduced(*one, *from, buffer))
     return "it is reduced, and whole before it is read";
-  if (from->exprs.size() + to->exprs.size() > many_expressions)
+  if (from->exprs.size() + to->exprs.size() > tuning().many_stored_exprs)
     return "both together are more than a kernel holds";
   return "what reads it does so in another order, or waits for a result that "
          "is whole first";
@@ -101,8 +97,9 @@ class Finder {
   void tell(BufferId id, const PlanStep& reader) {
     const PlanBuffer& buffer = plan_.buffers[id];
     const auto writer = writers_.find(id);
-    if (writer == writers_.end() || buffer.bytes < large ||
-        buffer.source == 0 || buffer.home != PlanBuffer::Home::temporary)
+    if (writer == writers_.end() ||
+        buffer.bytes < tuning().large_stored_bytes || buffer.source == 0 ||
+        buffer.home != PlanBuffer::Home::temporary)
       return;
     const std::string_view why = why_stored(*writer->second, reader, id);
     const uint32_t to = reader.sources.empty() ? 0 : reader.sources.back();

@@ -10,6 +10,7 @@
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
 #include "jit/scalar/element.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -20,11 +21,6 @@ using ir::Op;
 using Index = std::vector<int64_t>;
 
 namespace {
-
-/// Elements of an array that is in registers.
-constexpr int64_t most_elements = 64;
-/// Expressions of a nest.
-constexpr size_t most_exprs = 1500;
 
 int64_t product(const Index& sizes) {
   int64_t out = 1;
@@ -71,7 +67,7 @@ int64_t Unroller::count(const Array& array) const {
 
 bool Unroller::is_small(const Array& array) const {
   const int64_t n = count(array);
-  return n > 0 && n <= most_elements;
+  return n > 0 && n <= tuning().most_unrolled_elements;
 }
 
 PointArray Unroller::shaped(const ir::Type& type) const {
@@ -292,7 +288,7 @@ std::optional<std::vector<PointArray>> Unroller::place(
     const Node& node = graph.nodes[i];
     const auto id = static_cast<ir::NodeId>(i);
     if (needed && !(*needed)[i]) continue;
-    if (nest_.exprs.size() > most_exprs) return std::nullopt;
+    if (nest_.exprs.size() > tuning().most_unrolled_exprs) return std::nullopt;
     if (node.op == Op::input) {
       values[i] = std::move(arguments[i]);
       continue;
@@ -614,7 +610,7 @@ Unroller::Found Unroller::broadcast(const Array& x, const Node& node) {
       if (x.shape[a] > 1 && contains(out.space, static_cast<size_t>(axes[a])))
         return std::nullopt;
   }
-  if (x.elements.size() == 1 && count(out) > most_elements) {
+  if (x.elements.size() == 1 && count(out) > tuning().most_unrolled_elements) {
     out.elements = x.elements;
     out.uniform = true;
     return out;
@@ -706,7 +702,7 @@ Unroller::Found Unroller::reduce(const Array& x, const Node& node) {
     else
       kept.push_back(static_cast<int>(a));
   const int64_t n = product(along);
-  if (n == 0 || n > most_elements) return std::nullopt;
+  if (n == 0 || n > tuning().most_unrolled_elements) return std::nullopt;
   const Index strides = dense_strides(small_shape(x));
   const std::vector<int> axes = small_axes(x), own = small_axes(out);
   const CombineOrder order =
@@ -762,7 +758,8 @@ Unroller::Found Unroller::dot(const Array& a, const Array& b,
   }
   Index along;
   for (int axis : attrs.contract_a) along.push_back(a.shape[axis]);
-  if (!is_small(out) || product(along) > most_elements) return std::nullopt;
+  if (!is_small(out) || product(along) > tuning().most_unrolled_elements)
+    return std::nullopt;
   const std::vector<int> own = small_axes(out);
   auto element = [&](const Array& x, const Index& whole) {
     const std::vector<int> axes = small_axes(x);

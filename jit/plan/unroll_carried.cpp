@@ -6,16 +6,13 @@
 #include <map>
 
 #include "jit/plan/unroll.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
 using ir::Op;
 
-namespace {
-/// Of an array with more reads in a turn none is carried: a carry takes a
-/// register.
-constexpr int64_t most_reads = 16;
-}  // namespace
+namespace {}  // namespace
 
 /// A place: the sum of factor * expression and a constant, as numbers of 64
 /// bits add and multiply.
@@ -127,7 +124,7 @@ void Unroller::carry_reads(const Array& held, std::span<const HeldWrite> writes,
   const auto last = static_cast<ExprId>(nest_.exprs.size());
   int64_t reads = 0;
   for (ExprId id = 0; id < last; ++id) reads += is_read_of(held, id) ? 1 : 0;
-  if (reads > most_reads) return;
+  if (reads > tuning().most_carried_reads) return;
   for (ExprId id = 0; id < last; ++id) {
     if (!is_read_of(held, id)) continue;
     LinearPlace place = linear(nest_.exprs[id].operands[0]);

@@ -9,6 +9,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/plan/unroll.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -16,12 +17,7 @@ using ir::Graph;
 using ir::Node;
 using ir::Op;
 
-namespace {
-
-/// Of one array in a turn: a read is a choice among them.
-constexpr size_t most_writes = 16;
-
-}  // namespace
+namespace {}  // namespace
 
 ExprId Unroller::both(ExprId a, ExprId b) {
   if (a < 0) return b;
@@ -202,7 +198,7 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
   const int64_t windows = count(x[1]) / positions;
   for (int64_t p = 0; p < positions; ++p)
     for (int64_t w = 0; w < windows; ++w) {
-      if (out.writes.size() >= most_writes) return std::nullopt;
+      if (out.writes.size() >= tuning().most_held_writes) return std::nullopt;
       const auto where = held_place(graph, node, out, indices, p, how->rest, w);
       if (!where) return std::nullopt;
       const auto before = report_place(node, *where, out, x[0].version);

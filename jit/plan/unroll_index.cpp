@@ -6,6 +6,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/plan/unroll.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -15,9 +16,6 @@ using ir::NodeId;
 using ir::Op;
 
 namespace {
-
-/// Elements of an array that an index picks from, in registers.
-constexpr int64_t most_picked = 16;
 
 int64_t product(const std::vector<int64_t>& sizes) {
   int64_t out = 1;
@@ -145,7 +143,7 @@ std::optional<std::vector<Unroller::Choice>> Unroller::choices_of(
       continue;
     }
     if ((checked && !is_inside(index, size)) ||
-        size * static_cast<int64_t>(out.size()) > most_picked)
+        size * static_cast<int64_t>(out.size()) > tuning().most_picked_elements)
       return std::nullopt;
     const ExprId place = wrapped(index, size);
     for (const Choice& choice : out)

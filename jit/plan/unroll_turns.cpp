@@ -9,6 +9,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/plan/unroll.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 
@@ -19,13 +20,6 @@ using ir::NodeId;
 using ir::Op;
 
 namespace {
-
-constexpr int64_t most_turns = 16;
-/// Turns of a loop that is written out times nodes of its body.
-constexpr int64_t most_written_out = 1000;
-/// Elements of an array that is made in a turn, and copied.
-constexpr int64_t most_copied = int64_t{1} << 14;
-constexpr int64_t copied_at_once = 8;
 
 int64_t product(const std::vector<int64_t>& sizes) {
   int64_t out = 1;
@@ -69,8 +63,9 @@ int64_t step_of(const Graph& body, size_t carry) {
 
 bool is_long_loop(const Node& node) {
   const auto* loop = std::get_if<LoopAttrs>(&node.attrs);
-  return loop && (!loop->is_counted() || loop->turns > most_turns ||
-                  loop->turns * nodes_of(*loop->body) > most_written_out);
+  return loop &&
+         (!loop->is_counted() || loop->turns > tuning().most_unrolled_turns ||
+          loop->turns * nodes_of(*loop->body) > tuning().most_unrolled_nodes);
 }
 
 bool has_long_loop(const Graph& graph) {
@@ -87,7 +82,7 @@ bool has_long_loop(const Graph& graph) {
 std::optional<Unroller::Arrays> Unroller::turns(const Node& node, Arrays x) {
   const auto& a = ir::attrs<LoopAttrs>(node);
   if (!scratch_)
-    return a.is_counted() && a.turns <= most_turns
+    return a.is_counted() && a.turns <= tuning().most_unrolled_turns
                ? written_out(node, std::move(x))
                : std::nullopt;
   if (is_long_loop(node)) return inner_turns(node, std::move(x));
@@ -220,12 +215,13 @@ bool Unroller::flush(Array& array) {
 /// elements, from element `first` on.
 bool Unroller::put_at(Array& to, int64_t first, Array from) {
   const int64_t n = product(from.shape);
-  if (!from.space.empty() || !nest_.extents.empty() || n > most_copied ||
-      !to.writes.empty() || (from.held && !flush(from)))
+  if (!from.space.empty() || !nest_.extents.empty() ||
+      n > tuning().most_copied_elements || !to.writes.empty() ||
+      (from.held && !flush(from)))
     return false;
   if (n == 0) return true;
   const bool is_in_registers = !from.uniform && !from.memory;
-  const int64_t turns = is_in_registers ? 0 : n / copied_at_once;
+  const int64_t turns = is_in_registers ? 0 : n / tuning().copied_at_once;
   // Places `number` + 0, 1, ... of what is copied.
   auto put = [&](int loop, ExprId number, int64_t count) {
     for (int64_t e = 0; e < count; ++e) {
@@ -245,15 +241,15 @@ bool Unroller::put_at(Array& to, int64_t first, Array from) {
     const int loop = add_turns({.count = turns, .carries = {}});
     const int outer = std::exchange(loop_, loop);
     const ExprId number = add_carry(start, DType::I64);
-    set_range(number, 0, (turns - 1) * copied_at_once);
+    set_range(number, 0, (turns - 1) * tuning().copied_at_once);
     nest_.turns_of(loop).carries[0].next =
         operation(Op::add, DType::I64, DType::I64,
-                  {number, integer(DType::I64, copied_at_once)});
-    put(loop, number, copied_at_once);
+                  {number, integer(DType::I64, tuning().copied_at_once)});
+    put(loop, number, tuning().copied_at_once);
     loop_ = outer;
     take_turns(loop);
   }
-  const int64_t done = turns * copied_at_once;
+  const int64_t done = turns * tuning().copied_at_once;
   if (done < n) {
     const int loop = add_turns({.count = 1, .carries = {}});
     put(loop, integer(DType::I64, done), n - done);
@@ -280,7 +276,8 @@ ExprId Unroller::element_of(const Array& array, ExprId place, int64_t n) {
 /// A held array of memory of its own, in a loop with others in it.
 Unroller::Found Unroller::scratch(DType dtype, std::vector<int64_t> shape) {
   const int64_t n = product(shape);
-  if (!scratch_ || !nest_.extents.empty() || n == 0 || n > most_copied)
+  if (!scratch_ || !nest_.extents.empty() || n == 0 ||
+      n > tuning().most_copied_elements)
     return std::nullopt;
   Array out{dtype, std::move(shape)};
   out.memory = MemoryPlace{scratch_(dtype, n)};

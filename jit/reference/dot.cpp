@@ -11,6 +11,7 @@
 #include "jit/reference/walk.h"
 #include "jit/scalar/scalar.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 // An fma instruction where the processor has one (a call of libm gives the
 // same bits). ThreadSanitizer does not start before the loader has chosen.
@@ -134,9 +135,8 @@ int64_t count(const ir::Type& type, const std::vector<int>& axes) {
 
 void multiply(DType dtype, const void* a, const void* b, int64_t m, int64_t k,
               int64_t n, void* out) {
-  static_assert(longest_product_chain == dot_chain);
   CHECK(dtype == DType::F32 || dtype == DType::F64);
-  CHECK(k <= dot_chain);
+  CHECK(k <= orders().dot_chain);
   if (dtype == DType::F32)
     multiply_f32(static_cast<const float*>(a), static_cast<const float*>(b), m,
                  k, n, static_cast<float*>(out));
@@ -160,32 +160,35 @@ void dot(const ir::Node& node, View a, View b, uint8_t* out) {
       const auto left = packed<D>(a, {&d.batch_a, &free_a, &d.contract_a});
       const auto right = packed<D>(b, {&d.batch_b, &d.contract_b, &free_b});
       auto* results = reinterpret_cast<typename StorageOf<D>::type*>(out);
-      StopPoll poll(4 * poll_elements);
+      StopPoll poll(4 * tuning().moved_between_looks);
       for (int64_t i = 0; i < batches * M; ++i) {
         const int64_t batch = i / M;
-        in_pieces(N, poll_elements, [&](int64_t begin, int64_t end) {
-          const int64_t columns = end - begin;
-          const auto chain = [&](int64_t first, int64_t last) {
-            std::vector<T> sums(static_cast<size_t>(columns), T{0});
-            for (int64_t k = first; k < last; ++k) {
-              const T* row = right.data() + (batch * K + k) * N;
-              add_products(left[i * K + k], row + begin, sums.data(), columns);
-              poll.did(columns);
-            }
-            return sums;
-          };
-          const auto add = [&](std::vector<T> sums,
-                               const std::vector<T>& more) {
-            using S = scalar::Scalar<T>;
-            for (int64_t j = 0; j < columns; ++j)
-              sums[j] = (S(sums[j]) + S(more[j])).value();
-            return sums;
-          };
-          const auto sums =
-              K <= dot_chain ? chain(0, K) : reduce_products(K, chain, add);
-          for (const T sum : sums)
-            *results++ = static_cast<typename StorageOf<D>::type>(sum);
-        });
+        in_pieces(
+            N, tuning().moved_between_looks, [&](int64_t begin, int64_t end) {
+              const int64_t columns = end - begin;
+              const auto chain = [&](int64_t first, int64_t last) {
+                std::vector<T> sums(static_cast<size_t>(columns), T{0});
+                for (int64_t k = first; k < last; ++k) {
+                  const T* row = right.data() + (batch * K + k) * N;
+                  add_products(left[i * K + k], row + begin, sums.data(),
+                               columns);
+                  poll.did(columns);
+                }
+                return sums;
+              };
+              const auto add = [&](std::vector<T> sums,
+                                   const std::vector<T>& more) {
+                using S = scalar::Scalar<T>;
+                for (int64_t j = 0; j < columns; ++j)
+                  sums[j] = (S(sums[j]) + S(more[j])).value();
+                return sums;
+              };
+              const auto sums = K <= orders().dot_chain
+                                    ? chain(0, K)
+                                    : reduce_products(K, chain, add);
+              for (const T sum : sums)
+                *results++ = static_cast<typename StorageOf<D>::type>(sum);
+            });
       }
     }
   });

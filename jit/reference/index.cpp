@@ -6,6 +6,7 @@
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
 #include "jit/scalar/element.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::reference {
 namespace {
@@ -46,7 +47,7 @@ std::optional<BadIndex> for_each_part(const Indexed& array,
                                       Nothing&& nothing) {
   const int64_t positions = indices[0].type.elements();
   const int64_t work = array.part.count() + 1;
-  StopPoll poll(poll_elements);
+  StopPoll poll(tuning().moved_between_looks);
   for (int64_t p = 0; p < positions; ++p) {
     poll.did(work);
     int64_t offset = 0;

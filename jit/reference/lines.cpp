@@ -47,6 +47,7 @@ void with_combination(ir::Op op, DType dtype, F&& f) {
 #define PREDICATE UNARY
 #define OTHER UNARY
 #include "jit/ir/ops.def"
+#include "runtime/tuning/tuning.h"
     }
     check_failed("a reduction that admits the type", __FILE__, __LINE__);
   });
@@ -121,7 +122,7 @@ void reduce(const ir::Node& node, View x, uint8_t* out) {
   const int64_t n = lines.along.count();
   if (n == 0) {
     const auto identity = ir::identity_element(node.op, x.type.dtype);
-    in_pieces(lines.across.count(), poll_elements,
+    in_pieces(lines.across.count(), tuning().moved_between_looks,
               [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i, out += identity.size())
                   std::memcpy(out, identity.data(), identity.size());
@@ -151,7 +152,7 @@ void combine_members(ir::ReduceOp op, const ir::Type& type,
   const int64_t elements = type.elements();
   with_combination(reduction, type.dtype, [&]<class Row, DType D>() {
     auto* results = reinterpret_cast<Stored<D>*>(out);
-    StopPoll poll(poll_elements);
+    StopPoll poll(tuning().moved_between_looks);
     for (int64_t i = 0; i < elements; ++i) {
       const auto get = [&](int64_t m) {
         return static_cast<Computed<D>>(
@@ -175,7 +176,7 @@ void argreduce(const ir::Node& node, View x, uint8_t* out) {
       for (int64_t j = 1; j < n; ++j) {
         // A NaN that stands first is better than all that follow.
         if (line[best] != line[best]) break;
-        if (j % poll_elements == 0) poll_stop();
+        if (j % tuning().moved_between_looks == 0) poll_stop();
         const bool better =
             largest ? line[j] > line[best] : line[j] < line[best];
         if (better || line[j] != line[j]) best = j;
@@ -227,10 +228,11 @@ void sort(const ir::Node& node, View x, uint8_t* out) {
   with_dtype(x.type.dtype, [&]<DType D>() {
     const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
     for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
-      in_pieces(n, poll_elements, [&](int64_t begin, int64_t end) {
-        std::iota(order + begin, order + end, static_cast<int32_t>(begin));
-      });
-      StopPoll poll(poll_elements);
+      in_pieces(
+          n, tuning().moved_between_looks, [&](int64_t begin, int64_t end) {
+            std::iota(order + begin, order + end, static_cast<int32_t>(begin));
+          });
+      StopPoll poll(tuning().moved_between_looks);
       // Stable: equal elements by position.
       std::sort(order, order + n, [&](int32_t i, int32_t j) {
         poll.did(1);
@@ -240,14 +242,15 @@ void sort(const ir::Node& node, View x, uint8_t* out) {
       // Elements as stored: a NaN keeps its bits.
       auto* results = reinterpret_cast<Stored<D>*>(out);
       auto* positions = reinterpret_cast<int32_t*>(out);
-      in_pieces(n, poll_elements, [&](int64_t begin, int64_t end) {
-        if (node.op == ir::Op::argsort) {
-          std::copy(order + begin, order + end, positions + start + begin);
-          return;
-        }
-        for (int64_t i = begin; i < end; ++i)
-          results[start + i] = elements[start + order[i]];
-      });
+      in_pieces(
+          n, tuning().moved_between_looks, [&](int64_t begin, int64_t end) {
+            if (node.op == ir::Op::argsort) {
+              std::copy(order + begin, order + end, positions + start + begin);
+              return;
+            }
+            for (int64_t i = begin; i < end; ++i)
+              results[start + i] = elements[start + order[i]];
+          });
     });
   });
 }

@@ -8,6 +8,7 @@
 #include "jit/reference/walk.h"
 #include "jit/scalar/element.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::reference {
 namespace {
@@ -97,7 +98,7 @@ template <class T>
 void pad(const ir::Node& node, View x, const T* value, T* out) {
   const auto& a = ir::attrs<ir::PadAttrs>(node);
   const auto strides = dense_strides(node.type.sizes());
-  in_pieces(node.type.elements(), poll_elements,
+  in_pieces(node.type.elements(), tuning().moved_between_looks,
             [&](int64_t begin, int64_t end) {
               std::fill(out + begin, out + end, *value);
             });
@@ -156,14 +157,16 @@ void iota(const ir::Node& node, uint8_t* out) {
   const auto line = std::make_unique_for_overwrite<uint8_t[]>(
       static_cast<size_t>(sizes[axis] * size));
   std::vector<int64_t> counts(
-      static_cast<size_t>(std::min(sizes[axis], poll_elements)));
+      static_cast<size_t>(std::min(sizes[axis], tuning().moved_between_looks)));
   const void* operand = counts.data();
   const int64_t dense = 1;
-  in_pieces(sizes[axis], poll_elements, [&](int64_t begin, int64_t end) {
-    std::iota(counts.begin(), counts.end(), begin);
-    cast_loop(DType::I64, node.type.dtype)(line.get() + begin * size, &operand,
-                                           &dense, end - begin, nullptr);
-  });
+  in_pieces(sizes[axis], tuning().moved_between_looks,
+            [&](int64_t begin, int64_t end) {
+              std::iota(counts.begin(), counts.end(), begin);
+              cast_loop(DType::I64, node.type.dtype)(line.get() + begin * size,
+                                                     &operand, &dense,
+                                                     end - begin, nullptr);
+            });
   Axes along{sizes, std::vector<int64_t>(sizes.size(), 0)};
   along.strides[axis] = 1;
   with_element_size(node.type.dtype, [&]<class T>(T) {

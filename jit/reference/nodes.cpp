@@ -9,6 +9,7 @@
 #include "jit/scalar/element.h"
 #include "runtime/check.h"
 #include "runtime/execute/program.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::reference {
 namespace {
@@ -31,8 +32,6 @@ bool is_one(const Operand& x) {
 }
 
 constexpr size_t most_map_operands = 3;
-/// Elements between two looks at the stop flag: some take 100 ns.
-constexpr int64_t map_piece = int64_t{1} << 14;
 
 Result<Value> run_map(const ir::Node& node, std::span<const Operand> x,
                       bool checked) {
@@ -56,7 +55,7 @@ Result<Value> run_map(const ir::Node& node, std::span<const Operand> x,
   }
   ElementError error;
   const int64_t result_bytes = byte_size(node.type.dtype);
-  in_pieces(n, map_piece, [&](int64_t begin, int64_t end) {
+  in_pieces(n, tuning().map_between_looks, [&](int64_t begin, int64_t end) {
     const void* from[most_map_operands];
     for (size_t i = 0; i < x.size(); ++i)
       from[i] = static_cast<const uint8_t*>(in[i]) +

@@ -9,6 +9,7 @@
 #include "runtime/lapack/lapack.h"
 #include "runtime/pool.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -86,8 +87,9 @@ void run_parts(int64_t batch, int64_t work,
       thrown = std::current_exception();
     }
   };
-  constexpr int64_t worth = 1 << 17;
-  pool->parallel_for(batch, std::max<int64_t>(worth / work, 1), &part, part);
+  pool->parallel_for(
+      batch, std::max<int64_t>(tuning().routine_worth_sharing / work, 1), &part,
+      part);
   if (thrown) std::rethrow_exception(thrown);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::reference {
 
@@ -54,9 +55,6 @@ inline Axes merged(const Axes& axes) {
   return out;
 }
 
-/// Elements between two looks at the stop flag.
-inline constexpr int64_t poll_elements = int64_t{1} << 16;
-
 /// Calls run(offset, count, stride) for the innermost axis's elements, in
 /// row-major order of the others, starting from `offset`; several times for a
 /// long axis. Polls.
@@ -66,11 +64,11 @@ void for_each_run(const Axes& axes, int64_t offset, Run&& run) {
   const Axes m = merged(axes);
   const size_t outer = m.sizes.size() - 1;
   std::vector<int64_t> at(outer, 0);
-  StopPoll poll(poll_elements);
+  StopPoll poll(tuning().moved_between_looks);
   while (true) {
     const int64_t size = m.sizes[outer], stride = m.strides[outer];
-    for (int64_t i = 0; i < size; i += poll_elements) {
-      const int64_t count = std::min(size - i, poll_elements);
+    for (int64_t i = 0; i < size; i += tuning().moved_between_looks) {
+      const int64_t count = std::min(size - i, tuning().moved_between_looks);
       run(offset + i * stride, count, stride);
       poll.did(count);
     }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "jit/sort/sort_key.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -30,9 +31,7 @@ constexpr int digit_bits = 11, digit_values = 1 << digit_bits;
 /// Of lines of so few elements that clearing more counts would take longer than
 /// another move.
 constexpr int few_bits = 8;
-constexpr int64_t few_elements = 2048;
-constexpr int64_t keys_at_once = 1024;  // they stay in the first cache
-constexpr int64_t parts_a_line = 8, long_line = 1 << 16, short_line = 48;
+constexpr int64_t parts_a_line = 8;
 
 /// Of keys of so many bytes.
 constexpr int digits(size_t bytes, int bits) {
@@ -104,8 +103,9 @@ struct Part {
   template <class Seen>
   void make_keys(Seen&& seen) {
     Key restore = 0;
-    for (int64_t first = low; first < high; first += keys_at_once) {
-      const int64_t end = std::min(first + keys_at_once, high);
+    for (int64_t first = low; first < high;
+         first += tuning().radix_keys_at_once) {
+      const int64_t end = std::min(first + tuning().radix_keys_at_once, high);
       Key* keys = scratch.keys[0];
       for (int64_t i = first; i < end; ++i) {
         const Element x = input[i];
@@ -271,11 +271,11 @@ void sort_lines(void* const* buffers, int64_t begin, int64_t end,
   for (int64_t unit = begin; unit < end && !stopped(context); ++unit) {
     Part<D, with_index> line(buffers, unit, 1);
     line.scratch.state->reset();
-    if (line.length <= short_line) {
+    if (line.length <= tuning().most_inserted_radix) {
       line.make_keys([](auto) {});
       sort_short(line);
       line.finish();
-    } else if (line.length <= few_elements) {
+    } else if (line.length <= tuning().few_radix_keys) {
       sort_line<few_bits>(line, counts.data());
     } else {
       sort_line<digit_bits>(line, counts.data());
@@ -343,7 +343,8 @@ class PartedLaunches {
 template <DType D, bool with_index>
 void add_launches(int64_t rows, int64_t length, SortPlan& plan) {
   using Scratch = LineScratch<KeyOf<D>, with_index>;
-  const bool parted = length >= long_line && rows < 2 * parts_a_line;
+  const bool parted =
+      length >= tuning().least_parted_radix && rows < 2 * parts_a_line;
   plan.scratch_bytes = rows * Scratch::bytes(length, parted);
   if (parted) {
     PartedLaunches<Part<D, with_index>>(rows, plan.launches).add_all();

@@ -18,16 +18,12 @@
 
 #include "jit/sort/sort_key.h"
 #include "jit/sort/vector_sort.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
 
-constexpr int64_t long_line = 1 << 16, many_rows = 16, longest_line = 1 << 19;
 constexpr int64_t parts_a_line = 8;
-constexpr int64_t made_at_once = 2048;  // keys; they stay in the first cache
-constexpr int64_t few_keys = 16;        // insertion is faster
-/// A piece stays in the second cache.
-constexpr int64_t piece_bytes = 1 << 19;
 constexpr int64_t samples_a_piece = 32, most_pieces = 1 << 12;
 
 template <DType D>
@@ -44,7 +40,8 @@ struct Lines {
   static constexpr int64_t key_bytes = sizeof(Key);
 
   static int64_t pieces(int64_t length) {
-    const auto wanted = static_cast<uint64_t>(length * key_bytes / piece_bytes);
+    const auto wanted =
+        static_cast<uint64_t>(length * key_bytes / tuning().sort_piece_bytes);
     return std::clamp(static_cast<int64_t>(std::bit_ceil(wanted)), parts_a_line,
                       most_pieces);
   }
@@ -90,7 +87,7 @@ struct Lines {
     }
   }
   void sort_keys(int64_t begin, int64_t end) {
-    if (end - begin > few_keys)
+    if (end - begin > tuning().few_inserted_keys)
       return sort.sort(keys + begin, static_cast<size_t>(end - begin));
     for (int64_t i = begin + 1; i < end; ++i) {
       const Key key = keys[i];
@@ -140,7 +137,7 @@ struct Lines {
     Key* first = keys + begin;
     bounds[middle] =
         begin + static_cast<int64_t>(
-                    count >= least_parted
+                    count >= tuning().least_parted_keys
                         ? sort.part(first, count, cuts[middle])
                         : std::partition(first, first + count, [&](Key key) {
                             return key <= cuts[middle];
@@ -169,9 +166,9 @@ struct Kernels {
       Line first(buffers, begin, false);
       const int64_t length = first.length;
       const int64_t lines =
-          with_index
-              ? 1
-              : std::clamp<int64_t>(made_at_once / length, 1, end - begin);
+          with_index ? 1
+                     : std::clamp<int64_t>(tuning().sort_keys_at_once / length,
+                                           1, end - begin);
       const bool alike = first.make_keys(0, lines * length);
       for (int64_t i = 0; i < lines; ++i)
         first.sort_keys(i * length, (i + 1) * length);
@@ -255,8 +252,9 @@ struct Kernels {
   }
 
   static void add(int64_t rows, int64_t length, SortPlan& plan) {
-    const bool is_parted =
-        length >= long_line && (rows < many_rows || length >= longest_line);
+    const bool is_parted = length >= tuning().least_parted_line &&
+                           (rows < tuning().many_sorted_rows ||
+                            length >= tuning().least_long_line);
     if (length == 0) return;
     plan.scratch_bytes = rows * Line::scratch_bytes(length, is_parted);
     if (!is_parted) {

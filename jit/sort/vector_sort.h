@@ -28,7 +28,6 @@ struct VectorSort {
   void (*numbered)(const uint32_t* elements, Key* keys, uint32_t first,
                    size_t count, KeyOrder order);
 };
-inline constexpr size_t least_parted = 256;
 
 /// The one for this processor; null where radix passes are faster. Of uint32_t
 /// (AVX2, AVX-512) and uint64_t (AVX-512).

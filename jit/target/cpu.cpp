@@ -27,6 +27,7 @@
 #include "runtime/check.h"
 #include "runtime/stack_thread.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -69,8 +70,6 @@ struct ObjectPasses {
 /// The context that modules are made in, and what makes code of them; given up
 /// after some modules, as LLVM keeps all types and constants of a context.
 struct Workshop {
-  static constexpr int most_modules = 64;
-
   llvm::LLVMContext context;
   std::unique_ptr<ObjectPasses> passes[2] = {};  // of plain modules the second
   int modules = 0;
@@ -90,7 +89,7 @@ class CpuTarget : public Target {
   }
   llvm::LLVMContext& context() override {
     if (!workshop_ || workshop_->in_use ||
-        ++workshop_->modules > Workshop::most_modules)
+        ++workshop_->modules > tuning().most_context_modules)
       workshop_ = std::make_unique<Workshop>();
     workshop_->in_use = true;
     return workshop_->context;
@@ -126,10 +125,6 @@ void wake_llvm() {
   CHECK(awake);
 }
 
-/// What one program may count on: larger caches are for many processors, whose
-/// other programs are in there, too, and what does not stay is dear to store.
-constexpr int64_t most_cache = int64_t{64} << 20;
-
 /// Bytes of the largest cache of this processor, from its own description:
 /// what the system says may count those of other processors.
 int64_t last_level_cache() {
@@ -145,7 +140,8 @@ int64_t last_level_cache() {
       largest = std::max(largest, ways * partitions * line * sets);
     }
 #endif
-  return largest > 0 ? std::min(largest, most_cache) : int64_t{32} << 20;
+  return largest > 0 ? std::min(largest, tuning().most_cache_bytes)
+                     : int64_t{32} << 20;
 }
 
 /// The features of a processor that is not this one.

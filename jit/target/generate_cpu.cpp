@@ -21,30 +21,22 @@
 #include "jit/kernel/schedule.h"
 #include "runtime/files/build_id.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
 
-/// Fewer kernels are not worth another thread, whose target takes about as long
-/// to make as a small kernel.
-constexpr size_t least_kernels_of_thread = 3;
-constexpr size_t most_threads = 32;
-/// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped,
-/// and this is up to 20 ms of its work.
-constexpr size_t most_module_weight = 256;
-/// Of a product in tiles, which is up to three functions.
-constexpr size_t dot_weight = 128;
-
 size_t threads_for(size_t kernels) {
   const size_t processors = std::max(1u, std::thread::hardware_concurrency());
-  return std::clamp<size_t>(kernels / least_kernels_of_thread, 1,
-                            std::min(processors, most_threads));
+  return std::clamp<size_t>(
+      kernels / tuning().least_kernels_a_thread, 1,
+      std::min(processors, tuning().most_compile_threads));
 }
 
 /// Grows as the time that LLVM takes for it.
 size_t weight(const Request& request) {
   const auto* kernel = std::get_if<const Kernel*>(&request);
-  if (!kernel) return dot_weight;
+  if (!kernel) return tuning().dot_weight;
   size_t total = 16;
   for (const Nest& nest : (*kernel)->nests)
     for (const Expr& expr : nest.exprs) total += jit::weight(expr);
@@ -221,8 +213,8 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
     CodeText* dump) {
   std::string key;
   if (cache_ && !dump) {
-    key = fmt::format("code of build {} for {}from {}\n", build_id(),
-                      target.description(), first);
+    key = fmt::format("code of build {} for {}from {}\n{}\n", build_id(),
+                      target.description(), first, tuning_fingerprint());
     for (const KeyedRequest& one : fresh) key += one.key + '\n';
     if (const auto bytes = cache_->find(key)) {
       if (const auto object = from_bytes(*bytes, fresh.size())) {
@@ -265,7 +257,7 @@ Result<std::vector<Compiled>> CpuGenerator::generate_modules(
     size_t count = 1, total = weight(rest[0].request);
     while (count < rest.size()) {
       total += weight(rest[count].request);
-      if (total > most_module_weight) break;
+      if (total > tuning().most_module_weight) break;
       ++count;
     }
     auto part =

@@ -11,12 +11,10 @@
 #include "jit/kernel/group.h"
 #include "jit/plan/collective_kernel.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
-
-/// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped.
-constexpr size_t most_module_weight = 512;
 
 /// Grows as the time that LLVM takes for it.
 size_t weight(const Kernel& kernel) {
@@ -214,7 +212,7 @@ Result<GridLaunches> GpuGenerator::generate(
   for (size_t begin = 0; begin < fresh.size();) {
     size_t end = begin + 1, total = weight(*fresh[begin]);
     while (end < fresh.size() &&
-           total + weight(*fresh[end]) <= most_module_weight)
+           total + weight(*fresh[end]) <= tuning().gpu_most_module_weight)
       total += weight(*fresh[end++]);
     auto made =
         TRY(generate_module(std::span(fresh).subspan(begin, end - begin), begin,

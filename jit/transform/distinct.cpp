@@ -14,6 +14,7 @@
 
 #include "jit/ir/kinds.h"
 #include "runtime/dtype.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -22,11 +23,6 @@ using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 using ir::Op;
-
-/// Of constants with more elements nothing is known: they are sorted.
-constexpr size_t most_looked_at = 1 << 14;
-/// So far back operands are followed.
-constexpr int most_depth = 64;
 
 using Wide = __int128;
 using Sizes = std::vector<int64_t>;
@@ -84,7 +80,7 @@ class Reader {
       return known->second;
     const Node& node = graph_[id];
     Known out;
-    if (is_integer(node.type.dtype) && depth < most_depth)
+    if (is_integer(node.type.dtype) && depth < tuning().most_distinct_depth)
       out = read(node, depth + 1);
     // A sum that does not fit wraps.
     if (out && !fits(*out, node.type.dtype)) out = std::nullopt;
@@ -137,7 +133,8 @@ class Reader {
     const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
     const auto size = static_cast<size_t>(byte_size(node.type.dtype));
     const size_t count = bytes.size() / size;
-    if (count == 0 || count > most_looked_at) return std::nullopt;
+    if (count == 0 || count > tuning().most_sorted_constant)
+      return std::nullopt;
     std::vector<Wide> values;
     with_dtype(node.type.dtype, [&]<DType D>() {
       using T = typename StorageOf<D>::type;

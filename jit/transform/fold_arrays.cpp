@@ -12,6 +12,7 @@
 #include "jit/reference/reference.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -21,10 +22,6 @@ using ir::Kind;
 using ir::Node;
 using ir::NodeId;
 using ir::Op;
-
-/// Of an array that is folded, and of those that it is computed from; and of
-/// all of a graph. The evaluator takes some 10 ns for an element of a function.
-constexpr int64_t most_elements = 1 << 16, most_in_all = 1 << 20;
 
 /// A graph for one device, whose types are concrete.
 class ArrayFolder {
@@ -97,7 +94,8 @@ void ArrayFolder::want(NodeId id) {
     pending.pop_back();
     if (!facts_[at].worth || !seen_.insert(at).second) continue;
     const Node& node = graph_[at];
-    if (ir::kind(node.op) != Kind::move && facts_[at].largest <= most_elements)
+    if (ir::kind(node.op) != Kind::move &&
+        facts_[at].largest <= tuning().most_folded_elements)
       wanted_.push_back(at);
     else
       pending.insert(pending.end(), node.inputs.begin(), node.inputs.end());
@@ -109,7 +107,7 @@ void ArrayFolder::evaluate_wanted() {
   int64_t total = 0;
   std::erase_if(wanted_, [&](NodeId id) {
     total += graph_.type(id).elements();
-    return total > most_in_all;
+    return total > tuning().most_folded_in_all;
   });
   // What they need.
   std::vector<bool> needed(graph_.nodes.size());

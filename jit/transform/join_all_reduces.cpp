@@ -16,6 +16,7 @@
 #include "jit/ir/renaming.h"
 #include "jit/transform/transforms.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -25,14 +26,9 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-/// An array of more bytes meets alone. Joined, it may be copied to the others
-/// and back, which for so many takes as long as the meeting that it saves: some
-/// microseconds.
-constexpr int64_t most_bytes = 64 << 10;
-
 bool may_be_joined(const Node& node) {
   return node.op == Op::all_reduce && node.type.elements() > 0 &&
-         node.type.bytes() <= most_bytes;
+         node.type.bytes() <= tuning().most_joined_all_reduce;
 }
 
 /// Calls `f` for the graphs of a branch or a loop.

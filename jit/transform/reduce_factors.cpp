@@ -13,6 +13,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/table.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::jit {
 namespace {
@@ -21,11 +22,6 @@ using ir::Dim;
 using ir::Node;
 using ir::Op;
 using ir::Shape;
-
-/// By how much less must be exchanged, so that it pays.
-constexpr int64_t least_gain = 4;
-/// Nodes of an expression.
-constexpr size_t most_nodes = 64;
 
 /// A node below the expression. `part_axis`: that of the n elements, or -1.
 struct Factor {
@@ -41,7 +37,7 @@ class Expression {
 
   /// Whether the node is such an expression; finds its factors.
   bool read(NodeId id) {
-    if (++nodes_ > most_nodes) return false;
+    if (++nodes_ > tuning().most_factors_nodes) return false;
     const Node& node = graph_[id];
     if (is_one_value(node)) return true;
     if (ir::kind(node.op) == ir::Kind::map)
@@ -180,7 +176,8 @@ std::optional<NodeId> reduce_factors(Graph& graph, NodeId own, Op op,
   Expression expression(graph, devices, source);
   if (!expression.read(own)) return std::nullopt;
   const int64_t exchanged = type.bytes() / members * stored;
-  if (expression.bytes() * least_gain > exchanged) return std::nullopt;
+  if (expression.bytes() * tuning().least_factors_gain > exchanged)
+    return std::nullopt;
 
   const int64_t part = (n + teams - 1) / teams;
   NodeId id = expression.place(own, n, part);

@@ -23,12 +23,10 @@
 #include "runtime/files/file_device.h"
 #include "runtime/files/npy.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
-
-/// Smaller batches are made sooner than a thread is.
-constexpr int64_t least_for_thread = int64_t{64} << 10;
 
 /// An open .npy file.
 struct RowFile {
@@ -160,7 +158,7 @@ class BatchItems : public Items {
       bytes += source.row_bytes * per_;
       reads |= source.is_read();
     }
-    if (bytes < least_for_thread && !reads) return;
+    if (bytes < tuning().least_batch_bytes && !reads) return;
     try {
       coming_ = std::async(std::launch::async, [this, batch = batch_] {
         const StopScope stop(stop_);

@@ -23,6 +23,7 @@
 #include "runtime/files/file_device.h"
 #include "runtime/files/npz.h"
 #include "runtime/files/safetensors.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
@@ -123,9 +124,6 @@ std::vector<NpzEntry> index_of(Walk& walk, const std::string& path,
   return std::move(*entries);
 }
 
-/// Fewer bytes than this are read at once.
-constexpr int64_t small_array = int64_t{64} << 10;
-
 /// Reads an array to where the host's part of the program has its arrays; one
 /// for which there is no room stays in its file, of which is read what is used.
 void bring_what_fits(Walk& walk, ArrayCell& cell, Span where) {
@@ -160,7 +158,7 @@ std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
                                : array_in_file(std::move(elements)));
     if (!shared)
       bring_what_fits(walk, *array, where);
-    else if (entry.header.data_bytes < small_array)
+    else if (entry.header.data_bytes < tuning().least_file_array)
       bring_home(walk, *array, where);
     leaves.emplace_back(entry.name, std::move(array));
   }

@@ -170,7 +170,7 @@ Averaged averaged_argument(Argument x, Argument axis) {
 /// Whether so many elements are reduced, the last axes, that one pass over
 /// memory is worth it.
 bool is_long(const Averaged& a) {
-  constexpr int64_t many = 16 * jit::reduce_chunk;
+  const int64_t many = orders().moments_chunks * orders().reduce_chunk;
   const size_t kept = a.x->type.shape.size() - a.axes.size();
   const bool trailing =
       !a.axes.empty() && a.axes.front() == static_cast<int>(kept);
@@ -185,14 +185,14 @@ std::vector<ArrayValue> chunks_of(Walk& walk, const Averaged& a, Span where) {
   const size_t kept = a.x->type.shape.size() - a.axes.size();
   ir::Shape shape(a.x->type.shape.begin(), a.x->type.shape.begin() + kept);
   const int axis = static_cast<int>(kept);
-  const int64_t full = a.count.value() / jit::reduce_chunk,
-                left = a.count.value() % jit::reduce_chunk;
+  const int64_t full = a.count.value() / orders().reduce_chunk,
+                left = a.count.value() % orders().reduce_chunk;
   ir::Shape rows = shape, chunks = shape, rest = shape;
   rows.push_back(a.count);
-  chunks.insert(chunks.end(), {full, jit::reduce_chunk});
+  chunks.insert(chunks.end(), {full, orders().reduce_chunk});
   rest.insert(rest.end(), {1, left});
   const ArrayValue x = reshape(walk, a.x, rows, where);
-  const int64_t most = full * jit::reduce_chunk;
+  const int64_t most = full * orders().reduce_chunk;
   if (left == 0) return {reshape(walk, x, chunks, where)};
   return {
       reshape(walk, slice_axis(walk, x, axis, 0, most, where), chunks, where),
@@ -259,7 +259,7 @@ struct ChunkMoments {
 /// mean)^2 is at most the 16 elements' own part of it, and about the 16th of it
 /// mostly: 8 bits are lost at worst, next to none as a rule.
 ChunkMoments moments(Walk& walk, const ArrayValue& chunks, Span where) {
-  constexpr int64_t few = 16;
+  const int64_t few = orders().moments_head;
   const int last = chunks->type.rank() - 1;
   const ir::Dim& size = chunks->type.shape.back();
   const int64_t first = std::min(size.value(), few);

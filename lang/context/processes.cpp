@@ -6,6 +6,7 @@
 #include "runtime/array_blocks.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/pool.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 
@@ -79,9 +80,6 @@ const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,
 
 namespace {
 
-/// To begin an exchange aside takes some 20 µs.
-constexpr int64_t worth_going_aside = int64_t{256} << 10;
-
 /// Whether processes' devices have the parts, each its own, and it takes a
 /// thread of the host's to bring them.
 bool is_on_processes(const Sharding& sharding) {
@@ -123,7 +121,7 @@ unisono::Array moved_aside(Walk& walk, const unisono::Array& array,
   // Who runs a program waits for what it reads; the reference evaluator does
   // not.
   if (!cluster || Walk::is_absent(array) || walk.machine().reference_only ||
-      (array.bytes() < worth_going_aside && !cluster->is_eager()) ||
+      (array.bytes() < tuning().least_aside_bytes && !cluster->is_eager()) ||
       !is_on_processes(array.sharding()) || !is_on_processes(to))
     return walk.moved(array, to, where);
   tell_place(walk, where);

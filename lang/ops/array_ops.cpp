@@ -9,6 +9,7 @@
 
 #include "lang/context/literals.h"
 #include "lang/ops/operators.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 
@@ -51,14 +52,14 @@ namespace {
 /// they are not, or too large to be meant so.
 ArrayValue joined_constants(Walk& walk, const std::vector<ArrayValue>& parts,
                             Span where) {
-  constexpr int64_t most_bytes = 16384;
   ir::Type type = parts[0]->type;
   type.shape[0] = 0;
   std::vector<uint8_t> bytes;
   for (const ArrayValue& part : parts) {
     if (!part->constant || !part->type.is_concrete()) return nullptr;
     const int64_t wanted = part->type.bytes();
-    if (static_cast<int64_t>(bytes.size()) > most_bytes - wanted)
+    if (static_cast<int64_t>(bytes.size()) >
+        tuning().most_joined_constant - wanted)
       return nullptr;
     const std::vector<uint8_t>& element = *part->constant;
     for (int64_t i = 0; i < wanted; i += static_cast<int64_t>(element.size()))
@@ -193,10 +194,6 @@ ArrayValue product_power(Walk& walk, const ArrayValue& x, int64_t k,
   return out;
 }
 
-/// Exponents up to this are products: few enough roundings to stay within 4
-/// units in the last place.
-constexpr int64_t largest_product = 8;
-
 Value power_of_int(Walk& walk, const ir::Dim& base, const CallArgument& b,
                    Span where) {
   const ir::Dim& exponent = b.value.get_if<IntValue>()->value;
@@ -225,10 +222,12 @@ std::optional<int64_t> small_exponent(const Value& b) {
   if (const auto* i = b.get_if<IntValue>(); i && i->value.is_constant())
     k = i->value.value();
   if (const auto literal = literal_of(b);
-      !k && literal && std::abs(*literal) <= largest_product &&
+      !k && literal && std::abs(*literal) <= Orders::most_power_products &&
       *literal == std::floor(*literal))
     k = static_cast<int64_t>(*literal);
-  if (!k || *k > largest_product || *k < -largest_product) return std::nullopt;
+  if (!k || *k > Orders::most_power_products ||
+      *k < -Orders::most_power_products)
+    return std::nullopt;
   return k;
 }
 

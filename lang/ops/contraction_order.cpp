@@ -8,13 +8,13 @@
 #include <iterator>
 #include <set>
 
+#include "runtime/tuning/tuning.h"
+
 namespace unisono::lang {
 namespace {
 
 using Operands = uint32_t;  // a set of them, as bits
 using Indices = std::set<int>;
-
-constexpr size_t most_searched = 10;
 
 class Search {
  public:
@@ -94,7 +94,8 @@ class Search {
 std::vector<std::pair<int, int>> contraction_order(
     const std::vector<std::vector<int>>& labels, const std::vector<int>& output,
     const std::map<int, double>& sizes) {
-  const size_t searched = std::min(labels.size(), most_searched);
+  const size_t searched =
+      std::min<size_t>(labels.size(), Orders::most_searched_operands);
   std::vector<Indices> operands;
   Indices kept(output.begin(), output.end());
   for (size_t i = 0; i < labels.size(); ++i)

@@ -15,6 +15,7 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/pool.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
@@ -67,7 +68,8 @@ class TruePositions {
   TruePositions(Pool& pool, std::span<const uint8_t> mask,
                 const std::vector<int64_t>& sizes)
       : pool_(pool), mask_(mask), sizes_(sizes) {
-    const auto pieces = static_cast<size_t>((elements() + piece - 1) / piece);
+    const auto pieces = static_cast<size_t>(
+        (elements() + tuning().positions_piece - 1) / tuning().positions_piece);
     first_.resize(pieces + 1);
     for_pieces([&](int64_t p) {
       const auto [begin, end] = part(p);
@@ -99,11 +101,10 @@ class TruePositions {
   }
 
  private:
-  static constexpr int64_t piece = 1 << 16;
-
   int64_t elements() const { return static_cast<int64_t>(mask_.size()); }
   std::pair<int64_t, int64_t> part(int64_t p) const {
-    return {p * piece, std::min(elements(), (p + 1) * piece)};
+    return {p * tuning().positions_piece,
+            std::min(elements(), (p + 1) * tuning().positions_piece)};
   }
 
   template <class F>

@@ -13,6 +13,7 @@
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
@@ -262,7 +263,7 @@ ArrayValue small_product(Walk& walk, const Value& a, const Value& b) {
   const int64_t m = left[0].value(), k = left[1].value(), n = right[1].value();
   const int64_t most = walk.machine().compile_threshold / 4 / byte_size(dtype);
   // None is so large that their products overflow.
-  if (m >= most || n >= most || k > jit::reference::longest_product_chain ||
+  if (m >= most || n >= most || k > orders().dot_chain ||
       m * k + k * n + m * n >= most)
     return nullptr;
   const uint8_t *in = readable_elements(*x), *other = readable_elements(*y);

@@ -16,6 +16,7 @@
 #include "lang/ops/text.h"
 #include "lang/walk/function_code.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 
@@ -143,7 +144,7 @@ Value Walker::collected(std::vector<Value> items, Span where) {
         return all;
       }
     // An operation has few operands.
-    constexpr size_t most = 256;
+    const size_t most = tuning().most_stacked_at_once;
     std::vector<Value> parts;
     for (size_t i = 0; i < items.size(); i += most) {
       std::vector<Value> some;
@@ -538,8 +539,7 @@ std::optional<Value> MemberCode::operator()(const Value& item) {
 /// `count` items: as code, where these are many.
 Walker::Member Walker::as_code(const Expr& part, const Pattern& pattern,
                                const Env& env, int64_t count, Member walked) {
-  constexpr int64_t few = 48;
-  if (count < few || !may_run_code()) return walked;
+  if (count < tuning().least_code_members || !may_run_code()) return walked;
   // What is traced is walked.
   return [this, &part, &pattern, env, walked = std::move(walked),
           code = std::shared_ptr<MemberCode>(),

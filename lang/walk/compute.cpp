@@ -19,14 +19,12 @@
 #include "runtime/files/file_device.h"
 #include "runtime/recycling.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
 
 using Arrays = std::vector<unisono::Array>;
-
-/// Fewer bytes than this may come together without a word.
-constexpr int64_t large_gather = int64_t{8} << 20;
 
 int64_t bytes_of(const ir::Graph& graph, int64_t most) {
   int64_t bytes = 0;
@@ -44,8 +42,7 @@ bool has_loop(const ir::Graph& graph) {
 /// Whether it makes nothing but arrays of one value each, and so few bytes that
 /// they are there before code for it were.
 bool is_small_fill(const ir::Graph& graph) {
-  constexpr int64_t few = int64_t{8} << 20;
-  return bytes_of(graph, few) < few &&
+  return bytes_of(graph, tuning().most_small_fill) < tuning().most_small_fill &&
          std::ranges::all_of(
              graph.nodes,
              [](const ir::Node& node) {
@@ -437,12 +434,7 @@ std::vector<unisono::Array> Walk::compute(const ir::Graph& graph,
 
 // ---- runs under way --------------------------------------------------------
 
-namespace {
-
-/// More are waited for, the oldest first: results hold memory.
-constexpr size_t most_under_way = 32;
-
-}  // namespace
+namespace {}  // namespace
 
 bool leaves_runs(Walk& walk) {
   const Machine& machine = walk.machine();
@@ -457,7 +449,7 @@ void keep_under_way(Walk& walk, std::unique_ptr<RunUnderWay> run,
   std::deque<LeftRun>& under_way = walker.state().under_way;
   under_way.push_back({std::move(program), std::move(run), std::move(fail),
                        walker.calls_around()});
-  if (under_way.size() <= most_under_way) return;
+  if (under_way.size() <= tuning().most_runs_under_way) return;
   const LeftRun oldest = std::move(under_way.front());
   under_way.pop_front();
   if (const std::optional<Error> error = oldest.run->wait())
@@ -565,7 +557,8 @@ void Walk::note_gather(const unisono::Array& array, const Device& device,
                        Span where) {
   const Sharding& sharding = array.sharding();
   if (!machine_.performance_notes || !sharding.is_split() ||
-      sharding.devices.size() < 2 || array.bytes() < large_gather)
+      sharding.devices.size() < 2 ||
+      array.bytes() < tuning().large_gather_bytes)
     return;
   if (!state_->noted.emplace(where.file, where.begin).second) return;
   ir::Type type{array.dtype(), {array.shape().begin(), array.shape().end()}};

@@ -16,6 +16,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
@@ -25,16 +26,6 @@ using Literal = HostKind::Literal;
 using Site = FunctionCode::Site;
 using jit::bytecode::ElementView;
 
-/// Calls of a function that are walked before it is compiled, which takes what
-/// some calls do.
-constexpr int calls_before = 8;
-/// Compilations, and calls that had to be walked after all, until a function is
-/// left alone.
-constexpr int most_failures = 4;
-/// From so many compilations on there must be some calls for each.
-constexpr int compilations_free = 16;
-constexpr int calls_each = 64;
-constexpr size_t most_variants = 4;
 constexpr size_t most_parameters = 16;
 
 Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
@@ -524,7 +515,8 @@ std::optional<Value> Walker::call_code(
   if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
   FunctionCodes& codes = *s_.function_codes;
   FunctionCodes::Entry& entry = codes.entries[&syntax];
-  if (entry.failures >= most_failures || ++entry.calls <= calls_before ||
+  if (entry.failures >= tuning().most_code_failures ||
+      ++entry.calls <= tuning().calls_before_code ||
       s_.call_depth > walk_.machine().limits.depth)
     return std::nullopt;
   std::vector<HostKind> kinds;
@@ -545,16 +537,17 @@ std::optional<Value> Walker::call_code(
     auto code = compile_function(*this, function, kinds, why);
     // One that is defined again and again may cost more than it gives.
     ++entry.compilations;
-    const bool rare = entry.compilations > compilations_free &&
-                      entry.calls < calls_each * entry.compilations;
+    const bool rare =
+        entry.compilations > tuning().compilations_free &&
+        entry.calls < tuning().calls_a_compilation * entry.compilations;
     if (!code || rare) {
-      entry.failures = most_failures;
+      entry.failures = tuning().most_code_failures;
       if (s_.line_times)
         s_.line_times->note(walk_.source_id(syntax_of(closure).name),
                             walked_because(why));
       return std::nullopt;
     }
-    if (entry.variants.size() == most_variants)
+    if (entry.variants.size() == tuning().most_code_variants)
       entry.variants.erase(entry.variants.begin());
     entry.variants.push_back(std::move(code));
     found = entry.variants.end() - 1;

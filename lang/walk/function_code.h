@@ -32,6 +32,7 @@
 #include "lang/walk/walker.h"
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 
@@ -304,7 +305,7 @@ class Walker::CodeRun : public TextRun {
   CodeRun(Walker& walker, const FunctionCode& code, Span where)
       : walker_(walker), code_(code), where_(where) {
     checked = walker.walk_.machine().checked;
-    fuel = jit::bytecode::calls_between_looks;
+    fuel = tuning().calls_between_looks;
     walk = walk_site;
     look = tell_turns;
     evaluate = evaluate_site;

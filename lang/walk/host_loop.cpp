@@ -29,25 +29,13 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file_device.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
 
-/// Turns that are walked before the loop goes on as code, and how many must be
-/// left, where that is known: an attempt costs about what some turns do.
-constexpr int64_t turns_before = 1;
-constexpr int64_t while_turns_before = 4;
-constexpr int64_t turns_left_least = 6;
-/// A loop for which that was not possible so often is left alone.
-constexpr int most_failures = 2;
 /// A function that is called in itself so often has no end that is known.
 constexpr int64_t most_nested_calls = 4;
-/// Threaded code that runs longer is worth a compilation.
-constexpr std::chrono::milliseconds long_run{30};
-/// But for a large one with others in it whose turn takes less: machine code
-/// might begin each of these anew, which takes some microseconds.
-constexpr std::chrono::microseconds long_turn{10};
-constexpr int64_t large_loop = 300;  // nodes
 
 int64_t nodes_of(const ir::Graph& graph) {
   auto count = static_cast<int64_t>(graph.nodes.size());
@@ -277,8 +265,10 @@ std::string Walker::HostLoop::note() const {
 
 bool Walker::HostLoop::is_hot() const {
   const bool counted = all_ >= 0;
-  if (failing_ || turns_ < (counted ? turns_before : while_turns_before) ||
-      (counted && all_ - turns_ < turns_left_least))
+  if (failing_ ||
+      turns_ < (counted ? tuning().loop_turns_before
+                        : tuning().while_turns_before) ||
+      (counted && all_ - turns_ < tuning().least_turns_left))
     return false;
   const Machine& machine = walker_.walk_.machine();
   if (machine.reference_only || machine.compile_only ||
@@ -286,7 +276,7 @@ bool Walker::HostLoop::is_hot() const {
     return false;
   const auto failures = walker_.s_.not_code.find(&loop_);
   return failures == walker_.s_.not_code.end() ||
-         failures->second < most_failures;
+         failures->second < tuning().most_loop_failures;
 }
 
 /// What the loop puts behind texts that its variables hold is an effect of the
@@ -409,10 +399,12 @@ std::optional<uint64_t> Walker::HostLoop::run(
         return is_host_memory(*input.sharding().devices[0]);  // time differs
       });
   const auto start = Clock::now();
-  const auto turns_least =
-      has_inner_loop(*code->graph) && nodes_of(*code->graph) > large_loop
-          ? long_turn
-          : 0us;
+  const std::chrono::microseconds long_run(tuning().long_run_microseconds);
+  const std::chrono::microseconds turns_least(
+      has_inner_loop(*code->graph) &&
+              nodes_of(*code->graph) > tuning().least_large_loop
+          ? tuning().long_turn_microseconds
+          : 0);
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
   auto& output = walk.machine().output;

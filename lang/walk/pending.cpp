@@ -30,6 +30,7 @@
 #include "runtime/files/file_device.h"
 #include "runtime/heap.h"
 #include "runtime/recycling.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
@@ -37,8 +38,6 @@ namespace {
 /// More bytes than this in one array are a mistake in a size, even where fused
 /// code never holds it.
 constexpr int64_t max_array_bytes = int64_t{1} << 38;
-/// A statement's graph is computed before it gets longer than this.
-constexpr size_t max_pending_nodes = 2000;
 
 /// Shapes of arrays that are gone, empty, for the arrays that come next: a call
 /// gives and frees them by the hundred (runtime/recycling.h).
@@ -235,7 +234,7 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
     out = unknown_array(std::move(type));
   } else if (out = compute_small(*this, op, operands, attrs, type); !out) {
     if (mode() == Mode::run &&
-        scope()->graph().nodes.size() > max_pending_nodes)
+        scope()->graph().nodes.size() > tuning().most_pending_nodes)
       flush(where);
     std::vector<ir::NodeId> ids;
     ids.reserve(operands.size());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_messages.h"
 #include "runtime/cluster/tell_all.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
@@ -29,6 +31,7 @@ constexpr int64_t most_note_bytes = int64_t{1} << 30;
 /// What processes tell each other first.
 struct Hello {
   std::array<char, 64> version{};
+  uint64_t tuning = 0;  // a hash of its fingerprint
   std::array<char, 64> host{};
   std::array<char, 8> kind{};  // of devices
   int64_t devices = 0;
@@ -75,6 +78,7 @@ Result<std::shared_ptr<Cluster>> Cluster::open(
 Status Cluster::meet() {
   Hello own;
   set_text(own.version, UNISONO_VERSION);
+  own.tuning = std::hash<std::string>()(tuning_fingerprint());
   set_text(own.host, host_name());
   set_text(own.kind, options_.kind);
   own.devices = options_.devices;
@@ -88,6 +92,12 @@ Status Cluster::meet() {
                    .message = fmt::format(
                        "{} runs Unisono {}, and {} Unisono {}", label(0),
                        all[0].version.data(), label(p), all[p].version.data())};
+    if (all[p].tuning != all[0].tuning)
+      return Error{.kind = Error::Kind::check_failed,
+                   .message = fmt::format(
+                       "{} and {} have other thresholds: UNISONO_TUNING and "
+                       "UNISONO_ORDERS must be the same in all processes",
+                       label(0), label(p))};
     if (all[p].kind != all[0].kind)
       return Error{
           .kind = Error::Kind::check_failed,

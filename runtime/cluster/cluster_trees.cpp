@@ -4,13 +4,10 @@
 
 #include "runtime/cluster/cluster.h"
 #include "runtime/cluster/rounds.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
-
-/// A broadcast of so many bytes goes out in parts, which all then gather: what
-/// is sent again and again on the way is small.
-constexpr int64_t large_broadcast = 32 << 10;
 
 /// Adjacent pieces are one.
 void add_piece(std::vector<Piece>& pieces, char* data, int64_t bytes) {
@@ -28,7 +25,7 @@ Status Cluster::broadcast(int from, void* data, int64_t bytes) {
   const int n = processes();
   const int own = (process() - from + n) % n;
   const auto process_at = [&](int place) { return (place + from) % n; };
-  const bool in_parts = n > 2 && bytes >= large_broadcast;
+  const bool in_parts = n > 2 && bytes >= tuning().least_cut_broadcast;
   // The part of place k begins here.
   const auto at = [&](int k) { return in_parts ? bytes / n * k : 0; };
   const auto end = [&](int k) { return in_parts && k < n ? at(k) : bytes; };

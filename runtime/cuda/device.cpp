@@ -11,6 +11,7 @@
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/queue.h"
 #include "runtime/files/file_device.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
@@ -86,8 +87,8 @@ class CudaDevice final : public Device {
   }
   int64_t memory_limit() const override { return limit_; }
   void give_back_unused() override {
-    constexpr int64_t always = int64_t{64} << 20;
-    queue_->trim_to(std::max(recent_peak_.exchange(in_use_), always));
+    queue_->trim_to(
+        std::max(recent_peak_.exchange(in_use_), tuning().gpu_kept_bytes));
   }
   void use_workers(std::shared_ptr<Pool> pool) override {
     queue_->use_workers(std::move(pool));
@@ -97,7 +98,7 @@ class CudaDevice final : public Device {
   /// From a file, in pieces: the GPU copies one while the next is read.
   Status read_rows(void* to, Device& file, const void* from,
                    const CopyExtent& extent) {
-    constexpr int64_t most = int64_t{16} << 20;
+    const int64_t most = tuning().gpu_file_piece_bytes;
     const int64_t width = std::clamp<int64_t>(extent.bytes, 1, most);
     const int64_t together = std::clamp<int64_t>(most / width, 1, extent.rows);
     std::vector<char> piece(static_cast<size_t>(width * together));

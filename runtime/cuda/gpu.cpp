@@ -5,12 +5,10 @@
 #include <array>
 
 #include "runtime/cuda/ready_cubins.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::cuda {
 namespace {
-
-/// Modules of which some may be unused before they are looked through.
-constexpr size_t most_modules = 512;
 
 /// What its `.version` says.
 std::string_view ptx_version(std::string_view ptx) {
@@ -99,7 +97,7 @@ Result<Gpu::Kernel> Gpu::kernel(
   auto at = loaded_.find(grid_code.get());
   CurrentContext current(*this);
   if (at == loaded_.end()) {
-    if (loaded_.size() >= most_modules) unload_unknown();
+    if (loaded_.size() >= tuning().gpu_most_modules) unload_unknown();
     Loaded loaded{.code = grid_code};
     lock.unlock();
     TRY(load(loaded));

@@ -7,6 +7,7 @@
 
 #include "runtime/check.h"
 #include "runtime/cuda/rows.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::cuda {
 namespace {
@@ -101,7 +102,7 @@ Status StreamQueue::usable() {
 Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
   TRY(usable());
   const Driver& cuda = gpu_->driver();
-  const bool much = bytes >= least_staged_bytes;
+  const bool much = bytes >= tuning().gpu_least_staged_copy;
   Stream stream = much ? copies() : kernels();
   CurrentContext current(*gpu_);
   DevicePointer pointer = 0;
@@ -362,7 +363,8 @@ Status StreamQueue::put_read(void* to, const void* from,
                              const CopyExtent& extent, Lane lane) {
   CurrentContext current(*gpu_);
   if (lane == Lane::copies &&
-      extent.bytes * extent.rows >= least_staged_bytes && ring_.open())
+      extent.bytes * extent.rows >= tuning().gpu_least_staged_copy &&
+      ring_.open())
     return ring_.download(copies(), static_cast<char*>(to),
                           static_cast<const char*>(from), extent);
   return gpu_->check(
@@ -377,7 +379,7 @@ Status StreamQueue::write(void* to, const void* from, const CopyExtent& extent,
   if (bytes == 0) return Unit{};
   TRY(usable());
   CurrentContext current(*gpu_);
-  Status done = bytes >= least_staged_bytes && ring_.open()
+  Status done = bytes >= tuning().gpu_least_staged_copy && ring_.open()
                     ? ring_.upload(copies(), static_cast<char*>(to),
                                    static_cast<const char*>(from), extent)
                     : gpu_->check(copy_rows_from_host(gpu_->driver(), to, from,
@@ -471,7 +473,7 @@ Status StreamQueue::rows_from_host(void* to, const void* from,
   TRY(usable());
   TRY(before_wait());
   CurrentContext current(*gpu_);
-  if (bytes >= least_staged_bytes && ring_.open()) {
+  if (bytes >= tuning().gpu_least_staged_copy && ring_.open()) {
     Status done = ring_.upload(copies(), static_cast<char*>(to),
                                static_cast<const char*>(from), extent);
     if (done) done = mark(Lane::copies);
@@ -499,7 +501,7 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
   TRY(usable());
   TRY(before_wait());
   CurrentContext current(*gpu_);
-  if (bytes >= least_staged_bytes && ring_.open()) {
+  if (bytes >= tuning().gpu_least_staged_copy && ring_.open()) {
     Status done =
         few_put_.exchange(false) ? mark(Lane::kernels) : Status(Unit{});
     if (done) done = wait_for_marks_of(*this, Lane::copies);
@@ -520,7 +522,8 @@ Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
   if (bytes == 0) return Unit{};
   TRY(usable());
   TRY(peer.usable());
-  const Lane lane = bytes >= least_staged_bytes ? Lane::copies : Lane::kernels;
+  const Lane lane =
+      bytes >= tuning().gpu_least_staged_copy ? Lane::copies : Lane::kernels;
   CurrentContext current(*gpu_);
   Status done = peer.mark(Lane::kernels);  // a run may be under way there
   if (done) done = peer.mark(Lane::copies);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/cuda/rows.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::cuda {
 namespace {
@@ -87,14 +88,15 @@ Status StagingRing::put(Stream stream, const Chunk& chunk, char* device,
 /// A long row is cut.
 template <class Copy>
 void StagingRing::copy_rows(const Piece& piece, Copy&& copy) {
-  if (!workers_ || piece.rows * piece.bytes < 2 * copy_grain) {
+  if (!workers_ || piece.rows * piece.bytes < 2 * tuning().copy_grain) {
     for (int64_t row = 0; row < piece.rows; ++row) copy(row, 0, piece.bytes);
   } else if (piece.rows == 1) {
     workers_->parallel_for(
-        piece.bytes, copy_grain, this,
+        piece.bytes, tuning().copy_grain, this,
         [&](int64_t begin, int64_t end) { copy(0, begin, end - begin); });
   } else {
-    const int64_t grain = std::max<int64_t>(copy_grain / piece.bytes, 1);
+    const int64_t grain =
+        std::max<int64_t>(tuning().copy_grain / piece.bytes, 1);
     workers_->parallel_for(piece.rows, grain, this,
                            [&](int64_t begin, int64_t end) {
                              for (int64_t row = begin; row < end; ++row)
@@ -104,7 +106,7 @@ void StagingRing::copy_rows(const Piece& piece, Copy&& copy) {
 }
 
 bool StagingRing::takes(const CopyExtent& extent) {
-  return extent.rows == 1 && extent.bytes < least_staged_bytes;
+  return extent.rows == 1 && extent.bytes < tuning().gpu_least_staged_copy;
 }
 
 // Its event tells of the last copy from a chunk, and so of all.

@@ -13,9 +13,6 @@
 
 namespace unisono::cuda {
 
-/// Copies of fewer bytes than this gain nothing by staging.
-inline constexpr int64_t least_staged_bytes = int64_t{1} << 20;
-
 /// Thread-safe: one copy at a time.
 class StagingRing {
  public:

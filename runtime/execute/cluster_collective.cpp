@@ -10,17 +10,10 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/cluster/rounds.h"
 #include "runtime/member_tree.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
-namespace {
-
-/// Reductions of fewer bytes are combined by everybody; of more, each process
-/// combines a part, and tells the others.
-constexpr int64_t small_reduction = 16 << 10;
-/// Up to so many processes tell each other directly what is for one alone.
-constexpr size_t few_processes = 3;
-
-}  // namespace
+namespace {}  // namespace
 
 bool ClusterMeeting::fits(const RunState& run, const Cluster& cluster) const {
   if (&cluster != &cluster_ || &run != &run_) return false;
@@ -67,7 +60,8 @@ std::vector<ClusterMeeting::Team> ClusterMeeting::make_teams(
     team.here = each.contains(cluster_.process());
     if (team.here) team.own = static_cast<int>(index_of(cluster_.process()));
     team.partials = partials_of(team.owners);
-    team.cut = team.processes.size() > 1 && step.bytes() >= small_reduction;
+    team.cut = team.processes.size() > 1 &&
+               step.bytes() >= tuning().least_cut_reduction;
     const bool whole =
         step.kind == CollectiveStep::Kind::all_reduce ||
         (step.kind == CollectiveStep::Kind::reduce_scatter && !team.cut);
@@ -160,7 +154,7 @@ bool ClusterMeeting::in_rounds(const CollectiveStep& step) {
     most = std::max(most, team.processes.size());
     bytes = step.bytes() * static_cast<int64_t>(team.owners.size());
   }
-  return most > few_processes && bytes < small_reduction;
+  return most > tuning().few_processes && bytes < tuning().least_cut_reduction;
 }
 
 void ClusterMeeting::add_own_results(const Team& team,

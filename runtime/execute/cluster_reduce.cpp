@@ -8,17 +8,10 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/cluster_collective.h"
 #include "runtime/execute/reduce_tree.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
-namespace {
-
-/// Less than this is not worth another worker.
-constexpr int64_t grain = 16 * reduce_block;
-/// Of large parts so many bytes come and are combined while they are in a
-/// cache.
-constexpr int64_t window = 128 << 10;
-
-}  // namespace
+namespace {}  // namespace
 
 /// An operand's part for one device, which its process combines.
 struct ClusterMeeting::Reduction {
@@ -71,11 +64,12 @@ Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
       begins.push_back(partial.begin);
     begins.push_back(part.partials.back().end);
     with_reduction(step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
-      workers.pool.parallel_for(
-          step.elements, grain, workers.group, [&](int64_t begin, int64_t end) {
-            combine_partials<op, S, C>(part.data, begins, begin, end,
-                                       {&part.to, 1});
-          });
+      workers.pool.parallel_for(step.elements, tuning().cluster_reduce_grain,
+                                workers.group, [&](int64_t begin, int64_t end) {
+                                  combine_partials<op, S, C>(part.data, begins,
+                                                             begin, end,
+                                                             {&part.to, 1});
+                                });
     });
   }
   return Unit{};
@@ -99,11 +93,12 @@ const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
   const int64_t count = range.last - range.first;
   char* out = scratch_.take(count * combined);
   with_reduction(step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
-    workers.pool.parallel_for(
-        count, grain, workers.group, [&](int64_t first, int64_t last) {
-          combine_own<op, S, C>(operands, first, last, range.first,
-                                reinterpret_cast<C*>(out));
-        });
+    workers.pool.parallel_for(count, tuning().cluster_reduce_grain,
+                              workers.group, [&](int64_t first, int64_t last) {
+                                combine_own<op, S, C>(
+                                    operands, first, last, range.first,
+                                    reinterpret_cast<C*>(out));
+                              });
   });
   return out;
 }
@@ -175,7 +170,7 @@ class ClusterMeeting::Combined final : public Taker {
         ++arrived_ < passing_->receives.size())
       return;
     arrived_ = 0;
-    const int64_t elements = window / combined_;
+    const int64_t elements = tuning().cluster_window_bytes / combined_;
     const int64_t first = static_cast<int64_t>(combined_windows_++) * elements;
     const int64_t last = std::min(first + elements, range_.last - range_.first);
     for (const auto& [node, memory] : windows_)
@@ -221,19 +216,22 @@ class ClusterMeeting::Combined final : public Taker {
     int64_t at = 0;
     do {
       for (const int node : transfer.nodes)
-        body(node, at, std::min(window, bytes - at));
-      at += window;
+        body(node, at, std::min(tuning().cluster_window_bytes, bytes - at));
+      at += tuning().cluster_window_bytes;
     } while (at < bytes);
   }
 
   void begin_receiving(const ReducePlan::Round& round, bool alone) {
     const int64_t all = bytes(range_);
-    passing_ = alone && round.passing && all > window ? &round : nullptr;
+    passing_ = alone && round.passing && all > tuning().cluster_window_bytes
+                   ? &round
+                   : nullptr;
     windows_.clear();
     combined_windows_ = arrived_ = 0;
     for (const ReducePlan::Transfer& transfer : round.receives) {
       for (const int node : transfer.nodes) {
-        char* memory = meeting_->scratch_.take(passing_ ? window : all);
+        char* memory = meeting_->scratch_.take(
+            passing_ ? tuning().cluster_window_bytes : all);
         data_[node] = memory;
         if (passing_) windows_.emplace_back(node, memory);
       }
@@ -278,7 +276,7 @@ class ClusterMeeting::Combined final : public Taker {
     with_reduction(
         step_->dtype, step_->op, [&]<ReduceOp op, class S, class C>() {
           workers_->pool.parallel_for(
-              last - first, grain, workers_->group,
+              last - first, tuning().cluster_reduce_grain, workers_->group,
               [&](int64_t begin, int64_t end) {
                 begin += first;
                 end += first;

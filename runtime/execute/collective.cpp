@@ -8,15 +8,10 @@
 
 #include "runtime/check.h"
 #include "runtime/execute/reduce_tree.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
-
-// Less than this much traffic is not worth another worker.
-constexpr int64_t bytes_per_piece = 64 << 10;
-// Of a reduction, which is done in registers: another worker takes 3 µs to
-// come.
-constexpr int64_t bytes_per_reduced_piece = 256 << 10;
 
 template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
@@ -70,12 +65,14 @@ void reduce_elements(ReduceOp op, int64_t begin, int64_t end,
 template <class Body>
 void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
                     Body&& body) {
-  int64_t pieces = (bytes + bytes_per_piece - 1) / bytes_per_piece;
+  int64_t pieces = (bytes + tuning().collective_piece_bytes - 1) /
+                   tuning().collective_piece_bytes;
   workers.pool.parallel_for(
       blocks * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
         for (int64_t unit = begin; unit < end && !workers.stopped(); ++unit) {
-          int64_t first = unit % pieces * bytes_per_piece;
-          int64_t last = std::min(first + bytes_per_piece, bytes);
+          int64_t first = unit % pieces * tuning().collective_piece_bytes;
+          int64_t last =
+              std::min(first + tuning().collective_piece_bytes, bytes);
           body(static_cast<int>(unit / pieces), first, last);
         }
       });
@@ -87,8 +84,8 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
-  int64_t grain =
-      std::max<int64_t>(bytes_per_reduced_piece / touched, reduce_block);
+  int64_t grain = std::max<int64_t>(tuning().collective_reduced_bytes / touched,
+                                    reduce_block);
   grain = grain / reduce_block * reduce_block;
   workers.pool.parallel_for(
       elements, grain, workers.group, [&](int64_t begin, int64_t end) {
@@ -118,7 +115,8 @@ void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
   CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
   const auto devices = static_cast<int64_t>(buffers.to.size());
   const int64_t touched = byte_size(dtype) * (devices + 1);
-  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, reduce_block);
+  int64_t grain = std::max<int64_t>(tuning().collective_piece_bytes / touched,
+                                    reduce_block);
   grain = grain / reduce_block * reduce_block;
   // Whole pieces of one device's part, so that none has two results.
   const int64_t pieces = (elements + grain - 1) / grain;

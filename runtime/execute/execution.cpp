@@ -12,17 +12,12 @@
 #include "runtime/execute/collective.h"
 #include "runtime/execute/queue_executor.h"
 #include "runtime/execute/thread_executor.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
 
 using Kind = Instruction::Kind;
-
-// In grains, of which each is worth another worker.
-constexpr float worth_sharing = 2;
-
-// Events of which times are not known yet: each has marks on a device.
-constexpr size_t most_timed = 8192;
 
 /// For devices that work as this one does.
 std::unique_ptr<Executor> make_executor(const RunState& run, Device& device) {
@@ -283,7 +278,7 @@ void Execution::count_work(int d, float work) {
   device.work += work;
   if (!shared_.load(std::memory_order_relaxed) &&
       phase_work_.load(std::memory_order_relaxed) + device.work >
-          worth_sharing &&
+          tuning().worth_sharing &&
       ready_.load(std::memory_order_relaxed) != 0)
     share();
 }
@@ -294,7 +289,7 @@ Status Execution::launch(int d, const Instruction& instruction) {
   const auto devices_left = [this] {
     return std::popcount(ready_.load(std::memory_order_relaxed));
   };
-  const bool spread = instruction.work >= 2 &&
+  const bool spread = instruction.work >= tuning().worth_spreading &&
                       run_.pool->workers() > std::max(devices_left(), 1);
   const Range range(ranges_, instruction.as<LaunchStep>().sources);
   if (recorder_) return launch_recorded(d, instruction, spread);
@@ -342,7 +337,8 @@ Status Execution::record_work(int d, Recorder::Event event, Work&& work) {
 void Execution::note_timed(Timed timed) {
   std::lock_guard lock(mutex_);
   timed_.push_back(std::move(timed));
-  if (timed_.size() >= most_timed) record_all(*recorder_, timed_);
+  if (timed_.size() >= tuning().most_timed_events)
+    record_all(*recorder_, timed_);
 }
 
 /// Waits for them all. A moment that a device does not come to has no time.
@@ -477,7 +473,8 @@ Status Execution::perform(int device, int pc) {
 Status Execution::perform_once(const Instruction& instruction) {
   if (instruction.kind == Kind::copy)
     return copy(0, instruction.as<CopyStep>());
-  const bool spread = instruction.work >= 2 && run_.pool->workers() > 1;
+  const bool spread =
+      instruction.work >= tuning().worth_spreading && run_.pool->workers() > 1;
   if (recorder_) return launch_recorded(0, instruction, spread);
   return executor_->launch(0, instruction, spread);
 }
@@ -488,7 +485,8 @@ void Execution::begin_phase(int device, int pc, int& owned_phase) {
   arrived_ = 0;
   owned_phase = phase_.load(std::memory_order_relaxed) + 1;
   // What comes is likely to be like what was, above all in a loop.
-  bool sharing = phase_work_.load(std::memory_order_relaxed) > worth_sharing;
+  bool sharing =
+      phase_work_.load(std::memory_order_relaxed) > tuning().worth_sharing;
   phase_work_.store(0, std::memory_order_relaxed);
   shared_.store(false, std::memory_order_release);
   phase_.store(owned_phase, std::memory_order_release);

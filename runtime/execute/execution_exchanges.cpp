@@ -6,15 +6,12 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/collective.h"
 #include "runtime/execute/execution.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
 
 using Kind = Instruction::Kind;
-
-// Operations and bytes of some 50 µs: to give an exchange to another thread
-// takes 10.
-constexpr double worth_overlapping = 1 << 18;
 
 }  // namespace
 
@@ -23,7 +20,7 @@ Status Execution::meet_others(const Instruction& instruction) {
   const auto at =
       static_cast<uint64_t>(&instruction - flat_.instructions.data());
   const uint64_t fingerprint = at << 32 | static_cast<uint64_t>(step.bytes());
-  if (instruction.meanwhile >= worth_overlapping ||
+  if (instruction.meanwhile >= tuning().worth_overlapping ||
       (instruction.meanwhile > 0 && cluster_->is_eager())) {
     auto exchange = TRY(executor_->begin_meeting(*meeting_, step, fingerprint));
     if (exchange) {

@@ -1,11 +1,9 @@
 #include "runtime/execute/program_cache.h"
 
+#include "runtime/tuning/tuning.h"
+
 namespace unisono {
-namespace {
-// As many calls of one program may be under way at once and still find their
-// execution ready.
-constexpr size_t most_idle = 4;
-}  // namespace
+namespace {}  // namespace
 
 std::unique_ptr<Execution> ProgramCache::take_execution(Runtime& runtime,
                                                         const Program& program,
@@ -24,7 +22,8 @@ std::unique_ptr<Execution> ProgramCache::take_execution(Runtime& runtime,
 
 void ProgramCache::give_back(std::unique_ptr<Execution> execution) {
   std::lock_guard lock(mutex_);
-  if (idle_.size() < most_idle) idle_.push_back(std::move(execution));
+  if (idle_.size() < tuning().most_idle_executions)
+    idle_.push_back(std::move(execution));
 }
 
 Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,

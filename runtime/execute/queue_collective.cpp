@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
 
 using Kind = CollectiveStep::Kind;
 using Queues = std::span<Queue* const>;
-
-/// More devices than this meet by way of one of them: fewer calls.
-constexpr size_t most_that_meet_directly = 4;
 
 Status mark_all(Queues queues, Lane lane) {
   for (Queue* queue : queues) TRY(queue->mark(lane));
@@ -24,7 +22,7 @@ Status join(Queues queues, Lane before = Lane::kernels,
             Lane after = Lane::kernels) {
   TRY(mark_all(queues, before));
   Queue* hub = queues[0];
-  const bool directly = queues.size() <= most_that_meet_directly;
+  const bool directly = queues.size() <= tuning().gpu_most_direct_meeting;
   for (Queue* queue : directly ? queues : queues.first(1))
     for (Queue* other : queues) {
       const Lane own = directly ? after : Lane::kernels;
@@ -67,9 +65,6 @@ char* at(const void* base, int64_t bytes) {
 
 enum class Way : uint8_t { one, parts, pieces, staged };
 
-constexpr int64_t most_bytes_of_parts = int64_t{32} << 20;
-constexpr int64_t most_bytes_of_staged = int64_t{1} << 20;
-
 struct Plan {
   int64_t bytes = 0;       // of the operand
   int64_t part_bytes = 0;  // of a part or piece
@@ -86,8 +81,8 @@ Plan plan_for(Queues queues, const CollectiveStep& step) {
             .direct = all_reach_all(queues)};
   if (plan.direct && plan.parts == 1)
     plan.way = Way::one;
-  else if (plan.bytes >
-           (plan.direct ? most_bytes_of_parts : most_bytes_of_staged))
+  else if (plan.bytes > (plan.direct ? tuning().gpu_most_parts_bytes
+                                     : tuning().gpu_most_staged_bytes))
     plan.way = Way::pieces;
   else
     plan.way = plan.direct ? Way::parts : Way::staged;

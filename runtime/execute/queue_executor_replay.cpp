@@ -7,6 +7,7 @@
 
 #include "runtime/execute/queue_executor.h"
 #include "runtime/kernel_library/kernel_library.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 using Kind = Instruction::Kind;
 using Clock = std::chrono::steady_clock;
 
-/// Less work than this is put at once.
-constexpr int64_t least_work = 64, least_turns = 8;
-/// Work that is captured: more of it costs the host little in all.
-constexpr int64_t most_captured = 512;
-constexpr int64_t much_work_at_once = 4 * most_captured;
 /// Between looks at errors and at the stop flag.
 constexpr auto unwatched = std::chrono::milliseconds(2);
 
@@ -36,8 +32,9 @@ GridLaunch seal(bool count) {
 
 bool QueueExecutor::replays(const FlatLoop& loop) const {
   if (cluster_ && loop.meets) return false;  // processes exchange in each turn
-  return loop.straight && !run_.step_by_step && loop.turns >= least_turns &&
-         loop.turns * loop.work >= least_work;
+  return loop.straight && !run_.step_by_step &&
+         loop.turns >= tuning().gpu_least_replayed_turns &&
+         loop.turns * loop.work >= tuning().gpu_least_replayed_work;
 }
 
 Status QueueExecutor::prepare_replays(Queue& queue) const {
@@ -143,9 +140,10 @@ Replay& QueueExecutor::find_replay(std::span<const int> devices, int id) {
     return replay;
   }
   replay.state = Replay::State::seen;
-  if (!known && loop.turns * loop.work < much_work_at_once) return replay;
-  const int64_t most =
-      std::clamp<int64_t>(most_captured / loop.work, 1, loop.turns / 4);
+  if (!known && loop.turns * loop.work < tuning().gpu_much_work_at_once)
+    return replay;
+  const int64_t most = std::clamp<int64_t>(
+      tuning().gpu_most_captured_work / loop.work, 1, loop.turns / 4);
   const int64_t times = (loop.turns + most - 1) / most;
   replay.turns = loop.turns / times;
   replay.state = capture(devices, loop, replay) ? Replay::State::ready

@@ -10,20 +10,15 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/kernel_library/kernel_library.h"
 #include "runtime/member_tree.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
 
 using Kind = CollectiveStep::Kind;
 
-/// Reductions of fewer bytes are combined by each process; of more, each one
-/// combines a part, and tells the others.
-constexpr int64_t small_reduction = 16 << 10;
 /// Parts begin at multiples of so many elements.
 constexpr int64_t alignment = 64;
-/// Elements of one block of threads; each thread has several.
-constexpr int64_t elements_of_block = 256 * 4;
-constexpr int64_t most_blocks = 4096;
 
 constexpr Lane beside = Mover::lane;
 
@@ -39,9 +34,10 @@ GridLaunch combining(const CollectiveStep& step, const CombineCall& call) {
   GridLaunch launch{.code = kernel_library("combine"),
                     .entry = fmt::format("combine_{}", name(step.dtype)),
                     .reports = false};
-  launch.blocks = std::clamp<int64_t>(
-      (call.elements + elements_of_block - 1) / elements_of_block, 1,
-      most_blocks);
+  launch.blocks =
+      std::clamp<int64_t>((call.elements + tuning().gpu_elements_a_block - 1) /
+                              tuning().gpu_elements_a_block,
+                          1, tuning().gpu_most_meeting_blocks);
   launch.constants.resize(sizeof call);
   std::memcpy(launch.constants.data(), &call, sizeof call);
   return launch;
@@ -324,7 +320,8 @@ Status QueueMeeting::permute(const Team& team, const CollectiveStep& step) {
 
 void QueueMeeting::divide(Reduction& all) const {
   const Team& team = all.team;
-  all.cut = team.processes.size() > 1 && all.step.bytes() >= small_reduction;
+  all.cut = team.processes.size() > 1 &&
+            all.step.bytes() >= tuning().gpu_least_cut_reduction;
   for (const int process : team.processes)
     all.places.push_back(places_of(team, process));
   if (!all.cut) {

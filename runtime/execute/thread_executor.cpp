@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono {
 namespace {
@@ -36,20 +37,21 @@ Error decode(const ErrorWord& word, int device) {
 }  // namespace
 
 namespace {
-constexpr size_t most_straight_steps = 256, most_straight_arguments = 256;
+constexpr size_t most_straight_arguments = 256;
 
 /// As Execution counts it: from twice its grain on, others may help.
 bool is_alone(const LaunchStep& launch) {
   const auto work = static_cast<float>(launch.units) /
                     static_cast<float>(std::max<int64_t>(launch.grain, 1));
-  return work < 2;
+  return work < tuning().worth_spreading;
 }
 }  // namespace
 
 bool is_straight(const Program& program, Device& device,
                  const RunOptions& options) {
-  if (program.devices != 1 || program.steps.size() > most_straight_steps ||
-      options.recorder || options.ranges || options.lose_device ||
+  if (program.devices != 1 ||
+      program.steps.size() > tuning().most_straight_steps || options.recorder ||
+      options.ranges || options.lose_device ||
       device.kind() != DeviceKind::cpu || device.queue())
     return false;
   return std::ranges::all_of(program.steps, [](const Step& step) {
@@ -57,7 +59,7 @@ bool is_straight(const Program& program, Device& device,
       return launch->function && is_alone(*launch) &&
              launch->arguments.size() <= most_straight_arguments;
     const auto* copy = std::get_if<CopyStep>(&step.what);
-    return copy && copy->bytes <= copy_grain;
+    return copy && copy->bytes <= tuning().copy_grain;
   });
 }
 
@@ -167,8 +169,8 @@ Status ThreadExecutor::copy(int d, const CopyStep& step) {
   const auto* from = static_cast<const char*>(slots[step.from]);
   if (to == from) return Unit{};
   const auto stopped = [&] { return run_.stopped(d); };
-  run_.pool->parallel_pieces(step.bytes, copy_grain, run_.group(), stopped,
-                             [&](int64_t begin, int64_t end) {
+  run_.pool->parallel_pieces(step.bytes, tuning().copy_grain, run_.group(),
+                             stopped, [&](int64_t begin, int64_t end) {
                                std::memcpy(to + begin, from + begin,
                                            end - begin);
                              });

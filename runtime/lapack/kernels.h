@@ -12,6 +12,7 @@
 
 #include "runtime/pool.h"
 #include "runtime/stop.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lapack {
 
@@ -73,13 +74,10 @@ template <class T>
 void add_product(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a,
                  Operand<T> b, T* c, int64_t step);
 
-/// Multiplications, or copies, after which a loop looks for the stop flag.
-inline constexpr int64_t between_looks = 1 << 20;
-
 /// C *= beta, of which 0 leaves nothing of C, not even NaN.
 template <class T>
 void scale(int64_t m, int64_t n, T beta, T* c, int64_t step) {
-  StopPoll poll(between_looks);
+  StopPoll poll(tuning().lapack_between_looks);
   for (int64_t j = 0; beta != 1 && j < n; ++j) {
     for (int64_t i = 0; i < m; ++i) {
       T& element = c[j * step + i];
@@ -95,17 +93,14 @@ inline int workers() {
   return pool ? pool->workers() : 1;
 }
 
-/// Multiplications of which half are worth another worker: some 30 us.
-constexpr int64_t worth_sharing = 1 << 20;
-
 /// Calls body(begin, end) for parts of 0 ... units-1, each of `work`
 /// multiplications (or copies), from several threads where there are enough.
 /// What a part computes must not depend on where parts begin. Throws Stopped;
 /// `body` must not.
 template <class Body>
 void share(int64_t units, int64_t work, Body&& body) {
-  const int64_t grain =
-      std::max<int64_t>(worth_sharing / 2 / std::max<int64_t>(work, 1), 1);
+  const int64_t grain = std::max<int64_t>(
+      tuning().lapack_worth_sharing / 2 / std::max<int64_t>(work, 1), 1);
   if (Pool* pool = Pool::of_this_thread(); pool && units >= 2 * grain) {
     const auto stopped = [stop = stop_flag()] {
       return stop && stop->load(std::memory_order_relaxed);

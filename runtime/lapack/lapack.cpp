@@ -171,9 +171,9 @@ void with_work(const F& routine) {
       std::nextafter(wanted, std::numeric_limits<T>::max()));
   std::vector<T> work;
   work.reserve(static_cast<size_t>(count + 1));
-  in_pieces(count + 1, between_looks, [&](int64_t, int64_t end) {
-    work.resize(static_cast<size_t>(end));
-  });
+  in_pieces(
+      count + 1, tuning().lapack_between_looks,
+      [&](int64_t, int64_t end) { work.resize(static_cast<size_t>(end)); });
   const int given = size(static_cast<int64_t>(work.size()));
   routine(work.data(), &given);
 }
@@ -181,10 +181,11 @@ void with_work(const F& routine) {
 template <class T>
 bool all_finite(const T* x, int64_t count) {
   bool all = true;
-  in_pieces(count, between_looks, [&](int64_t begin, int64_t end) {
-    all = all &&
-          std::all_of(x + begin, x + end, [](T e) { return std::isfinite(e); });
-  });
+  in_pieces(count, tuning().lapack_between_looks,
+            [&](int64_t begin, int64_t end) {
+              all = all && std::all_of(x + begin, x + end,
+                                       [](T e) { return std::isfinite(e); });
+            });
   return all;
 }
 
@@ -238,7 +239,7 @@ void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
   std::vector<int> pivots(static_cast<size_t>(n));
   int info = 0;  // of a singular matrix the first pivot that is 0
   Routines<T>::getrf(&m.rows, &m.rows, m.data(), &step, pivots.data(), &info);
-  StopPoll poll(between_looks);
+  StopPoll poll(tuning().lapack_between_looks);
   for (int64_t j = 0; j < k; ++j, poll.did(n))
     for (int64_t i = 0; i < n; ++i)
       std::swap(out.at(i, j), out.at(pivots[static_cast<size_t>(i)] - 1, j));

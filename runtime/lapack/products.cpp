@@ -7,15 +7,12 @@
 #include <memory>
 
 #include "runtime/lapack/kernels.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lapack {
 namespace {
 
-constexpr int64_t part_of_k = 256, packed_rows = 96;
-/// Columns of C that are computed without a look for the stop flag.
-constexpr int64_t most_columns = 1024;
-/// Fewer multiplications than these are not worth packing.
-constexpr int64_t few = 1024;
+constexpr int64_t packed_rows = 96;
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -65,6 +62,7 @@ void add_packed(int64_t m, int64_t n, int64_t k, T alpha, const T* a,
                 const T* b, T* c, int64_t step) {
   const Kernels<T>& use = kernels<T>();
   const int64_t blocks = (m + packed_rows - 1) / packed_rows;
+  const int64_t most_columns = tuning().lapack_columns_between_looks;
   const int64_t chunks = std::max(
       std::clamp<int64_t>(4 * workers() / blocks, 1, n / use.columns + 1),
       (n + most_columns - 1) / most_columns);
@@ -92,7 +90,7 @@ template <class T>
 void add_product(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a,
                  Operand<T> b, T* c, int64_t step) {
   if (alpha == 0 || m == 0 || n == 0 || k == 0) return;
-  if (m * n * k <= few) {
+  if (m * n * k <= orders().lapack_few) {
     for (int64_t j = 0; j < n; ++j)
       for (int64_t l = 0; l < k; ++l) {
         const T factor = alpha * b.at(l, j);
@@ -101,10 +99,12 @@ void add_product(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a,
     return;
   }
   const Kernels<T>& use = kernels<T>();
+  const int64_t part_of_k = orders().lapack_depth;
   const int64_t longest = std::min(k, part_of_k);
   // Alone, a worker uses what it has packed while that is in its cache.
   const int64_t rows_at_once =
-      workers() == 1 || m * n * k < worth_sharing ? packed_rows : m;
+      workers() == 1 || m * n * k < tuning().lapack_worth_sharing ? packed_rows
+                                                                  : m;
   const auto packed_a =
       room_for<T>(std::min(m, rows_at_once), use.rows, longest);
   const auto packed_b = room_for<T>(n, use.columns, longest);

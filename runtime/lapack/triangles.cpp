@@ -4,13 +4,12 @@
 #include <cstddef>
 
 #include "runtime/lapack/kernels.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lapack {
 namespace {
 
 constexpr int64_t small = small_triangle;
-/// Triangles up to this are not copied.
-constexpr int64_t few = 4;
 
 /// Where a triangle is divided: the first part is a whole number of small ones.
 int64_t half_of(int64_t n) { return (n / 2 + small - 1) / small * small; }
@@ -67,7 +66,7 @@ void divide_left(const Triangle<T>& a, int64_t columns, T* b, int64_t step) {
     }
     return;
   }
-  if (n <= few) {
+  if (n <= orders().lapack_few_rows) {
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < n; ++i) {
         const int64_t l = a.lower ? i : n - 1 - i;

@@ -75,7 +75,7 @@ void add_symmetric(bool lower, int64_t n, T alpha, const T* a, int64_t step,
   T* out = to.dense(y_room);
   scale(n, 1, beta, out, 1);
   const auto add_and_dot = kernels<T>().add_and_dot;
-  StopPoll poll(between_looks / read);
+  StopPoll poll(tuning().lapack_between_looks / read);
   for (int64_t j = 0; alpha != 0 && j < n; ++j) {
     const int64_t first = lower ? j + 1 : 0, count = lower ? n - j - 1 : j;
     const T dot = add_and_dot(count, a + j * step + first, alpha * in[j],
