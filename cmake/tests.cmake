@@ -16,6 +16,11 @@ foreach(floor runtime jit lang host embed)
   endif()
 endforeach()
 
+# Many programs in one process, for tests/run.
+add_executable(player tests/tools/player.cpp)
+target_link_libraries(player PRIVATE unisono_host)
+target_link_options(player PRIVATE ${at_fixed_address})
+
 # A tool as NVIDIA's are, for tests/gpu_tools.py.
 add_library(nvtxprobe MODULE tests/tools/nvtx_probe.cpp)
 
