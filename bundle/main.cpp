@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "bench/gpu/gpu_bench.h"
-
-int unisono_main(int argc, char** argv);  // host/main.cpp
+#include "host/main.h"
 
 namespace {
 
@@ -28,5 +27,5 @@ int main(int argc, char** argv) {
   if (name == "test_devices") return run_tests(argc, argv, "source-file");
   if (name == "test_conformance")
     return run_tests(argc, argv, "source-file-exclude");
-  return unisono_main(argc, argv);
+  return unisono::host::command_line(argc, argv);
 }

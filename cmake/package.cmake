@@ -1,6 +1,5 @@
 # The library for other programs: libunisono.so and libunisono.a, headers, a
 # CMake package and a file for pkg-config.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Nothing but the functions of unisono.h is visible, so that the program may
@@ -9,23 +8,30 @@ add_library(unisono_shared SHARED embed/unisono.h)
 set_target_properties(unisono_shared PROPERTIES
   OUTPUT_NAME unisono EXPORT_NAME unisono LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION} SOVERSION 0
-  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/embed/exports.map)
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/embed/exports.map)
 target_link_libraries(unisono_shared PRIVATE
   $<LINK_LIBRARY:WHOLE_ARCHIVE,unisono_embed>)
 target_link_options(unisono_shared PRIVATE
-  -Wl,--version-script=${CMAKE_SOURCE_DIR}/embed/exports.map
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/embed/exports.map
   -Wl,-z,defs)
 if(UNISONO_SANITIZE)  # whose functions are the executable's
   target_link_options(unisono_shared PRIVATE -Wl,-z,undefs)
 endif()
 target_include_directories(unisono_shared INTERFACE
-  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/embed>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/embed>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(unisono_shared INTERFACE cxx_std_20)
+# Inside another project, as find_package has it.
+add_library(unisono::unisono ALIAS unisono_shared)
+
+set(for_all "")
+if(PROJECT_IS_TOP_LEVEL)
+  set(for_all ALL)
+endif()
 
 # One archive of all floors. LLVM is not in it: the program links that, and it
 # is then the one that the program sees, too.
-set(static_library ${CMAKE_BINARY_DIR}/libunisono.a)
+set(static_library ${PROJECT_BINARY_DIR}/libunisono.a)
 set(floors runtime jit lang host embed)
 set(script "CREATE ${static_library}\n")
 foreach(floor ${floors})
@@ -37,7 +43,7 @@ add_custom_command(OUTPUT ${static_library}
   COMMAND ${CMAKE_COMMAND} -E rm -f ${static_library}
   COMMAND ${CMAKE_AR} -M < ${static_library}.mri
   DEPENDS ${floor_libraries} ${static_library}.mri)
-add_custom_target(unisono_static ALL DEPENDS ${static_library})
+add_custom_target(unisono_static ${for_all} DEPENDS ${static_library})
 
 # What a program with the static library links besides.
 list(JOIN LLVM_LIBS ";" llvm_targets)
@@ -46,24 +52,24 @@ list(JOIN llvm_flags " " llvm_flags)
 set(static_flags "-L${LLVM_LIBRARY_DIRS} ${llvm_flags} ${LAPACK_ARCHIVE} ${BLAS_ARCHIVE} -lfmt -lpng -lz -lstdc++ -lm -lpthread -ldl")
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/unisono)
 configure_package_config_file(cmake/unisonoConfig.cmake.in
-  ${CMAKE_BINARY_DIR}/package/unisonoConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/unisonoConfig.cmake
   INSTALL_DESTINATION ${package_folder}
   PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(
-  ${CMAKE_BINARY_DIR}/package/unisonoConfigVersion.cmake
+  ${PROJECT_BINARY_DIR}/package/unisonoConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH package_root /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(cmake/unisono.pc.in ${CMAKE_BINARY_DIR}/package/unisono.pc @ONLY)
+configure_file(cmake/unisono.pc.in ${PROJECT_BINARY_DIR}/package/unisono.pc @ONLY)
 
 install(TARGETS unisono_shared EXPORT unisono
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   COMPONENT library NAMELINK_COMPONENT library)
 install(EXPORT unisono NAMESPACE unisono:: FILE unisonoTargets.cmake
   DESTINATION ${package_folder} COMPONENT library)
-install(FILES ${CMAKE_BINARY_DIR}/package/unisonoConfig.cmake
-  ${CMAKE_BINARY_DIR}/package/unisonoConfigVersion.cmake
+install(FILES ${PROJECT_BINARY_DIR}/package/unisonoConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/unisonoConfigVersion.cmake
   DESTINATION ${package_folder} COMPONENT library)
-install(FILES ${CMAKE_BINARY_DIR}/package/unisono.pc
+install(FILES ${PROJECT_BINARY_DIR}/package/unisono.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR}
   COMPONENT library)

@@ -6,9 +6,9 @@ add_library(unisono_wheel SHARED EXCLUDE_FROM_ALL
 set_target_properties(unisono_wheel PROPERTIES
   OUTPUT_NAME unisono_wheel LINKER_LANGUAGE CXX
   BUILD_RPATH "$ORIGIN" BUILD_RPATH_USE_ORIGIN ON
-  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/embed/exports.map)
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/embed/exports.map)
 target_link_options(unisono_wheel PRIVATE
-  -Wl,--version-script=${CMAKE_SOURCE_DIR}/embed/exports.map
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/embed/exports.map
   -Wl,-z,defs -static-libstdc++ -static-libgcc
   -Wl,-soname,libunisono.so -Wl,--as-needed -Wl,--strip-all
   -Wl,--whole-archive -Wl,-l:libzstd.a -Wl,--no-whole-archive)

@@ -129,6 +129,10 @@ struct Recorded {
   std::optional<lang::LineTimes> times;
 };
 
+bool is_recorded(const CommandOptions& options) {
+  return options.stats || options.trace || options.explain_speed;
+}
+
 std::string cannot_write(const std::string& path, const std::string& why) {
   return fmt::format("error: cannot write `{}`: {}\n", lang::visible(path),
                      why);
@@ -217,6 +221,8 @@ Result<SessionOptions> session_options(
   out.output = write_output;
   out.stop = interrupt_flag();
   out.compile_only = options.compile_only;
+  if (!is_recorded(options) && !options.profile_kernels)
+    out.compiler = options.compiler;
   out.colour = shows_colours(STDOUT_FILENO);
   out.performance_notes = !options.quiet;
   out.watchdog = *parse_watchdog(options.watchdog);
@@ -432,7 +438,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     };
   }
   std::optional<Recorded> recorded;
-  if (options.stats || options.trace || options.explain_speed) {
+  if (is_recorded(options)) {
     recorded.emplace(options);
     session_options.recorder = &recorded->recorder;
   }

@@ -1,5 +1,6 @@
 #pragma once
 // The commands of the command line.
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ struct CommandOptions {
   std::optional<std::string> folder;  // inspect: for files
   bool compile_only = false;          // see lang::Machine
   std::optional<std::string> memory_limit;  // 20G, 75%
+  /// In common with other sessions (main.h); null: each has one of its own.
+  std::shared_ptr<jit::Compiler> compiler = nullptr;
 };
 
 /// What a shell is opened with, for who shows one.

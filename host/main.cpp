@@ -8,16 +8,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "host/command_line.h"
 #include "host/commands.h"
 #include "host/jupyter_install.h"
 #include "host/launch.h"
+#include "host/main.h"
 #include "host/manual/manual.h"
 #include "host/process.h"
 #include "host/session/processes.h"
@@ -594,8 +597,10 @@ int dispatch(CommandLine& line) {
   return run_program(options);
 }
 
-int run_command(int argc, char** argv) {
+int run_command(int argc, char** argv,
+                std::shared_ptr<unisono::jit::Compiler> compiler) {
   CommandLine line;
+  line.options.compiler = std::move(compiler);
   declare(line);
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!unisono::tuning_problem().empty()) {
@@ -625,12 +630,15 @@ int run_command(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+namespace unisono::host {
+
+int command_line(int argc, char** argv,
+                 std::shared_ptr<jit::Compiler> compiler) {
   int status = 1;
   prepare_process();
   on_enough_stack([&] {
     try {
-      status = run_command(argc, argv);
+      status = run_command(argc, argv, std::move(compiler));
     } catch (const std::bad_alloc&) {
       tell("error: there is not enough memory\n");
     } catch (const std::exception& exception) {
@@ -640,3 +648,5 @@ int main(int argc, char** argv) {
   });
   return status;
 }
+
+}  // namespace unisono::host

@@ -301,6 +301,14 @@ __attribute__((visibility("default"))) int simcuda_configure(const char* text) {
   return 0;
 }
 
+__attribute__((visibility("default"))) void simcuda_end() {
+  at_exit();
+  Process& p = process();
+  std::lock_guard lock(p.mutex);
+  p.simulator.reset();
+  ++p.generation;
+}
+
 __attribute__((visibility("default"))) int simcuda_plan(const char* text) {
   Simulator* one = simulator();
   Configuration plan;

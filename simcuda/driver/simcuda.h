@@ -15,6 +15,10 @@ extern "C" {
 /// use.
 int simcuda_configure(const char* text);
 
+/// Reports what the simulation found, as the end of the process does, and ends
+/// it, for a process that does one program after the other.
+void simcuda_end();
+
 /// Sets another fault plan, by the keys `fail`, `fault` and `oom`, which counts
 /// from now on; null: nothing fails any more. Returns 0 if that is done.
 int simcuda_plan(const char* text);

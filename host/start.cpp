@@ -1,0 +1,5 @@
+#include "host/main.h"
+
+int main(int argc, char** argv) {
+  return unisono::host::command_line(argc, argv);
+}
