@@ -182,7 +182,7 @@ def helps():
     for code in ("U0412", "u0412", "0412", "412"):
         expect(f"explain {code}", run("explain", code), 0, r"^# U0412: ", "")
     table = (ROOT / "lang/source/diagnostics.def").read_text()
-    for code in re.findall(r"^DIAGNOSTIC\((U\d{4})", table, re.M):
+    for code in re.findall(r"^DIAGNOSTIC(?:_OF_SIZES)?\((U\d{4})", table, re.M):
         expect(f"explain {code}", run("explain", code), 0, rf"^# {code}: .*Wrong:.*Right:", "")
 
 

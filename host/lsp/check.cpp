@@ -97,6 +97,18 @@ bool has_names_of_sizes(std::string_view type) {
   return false;
 }
 
+namespace {
+/// A type as people see it: `f32[?, 8]` of `f32[?k7, 8]`, as nobody asks which
+/// open sizes are equal.
+std::string without_numbers(std::string type) {
+  for (size_t i = 0; (i = type.find("?k", i)) != type.npos; ++i) {
+    const size_t end = type.find_first_not_of("0123456789", i + 2);
+    if (end != i + 2) type.erase(i + 1, end - i - 1);
+  }
+  return type;
+}
+}  // namespace
+
 std::optional<Checked> check(const CheckRequest& request,
                              const std::atomic<bool>* stop) {
   const Syntax& syntax = *request.syntax;
@@ -128,7 +140,9 @@ std::optional<Checked> check(const CheckRequest& request,
     messages.add(d);
   }
   for (lang::KnownType& type : lang::known_types(walk)) {
+    type.type = without_numbers(std::move(type.type));
     std::vector<std::string>& types = out.types[type.where.begin];
+    if (std::ranges::count(types, type.type) > 0) continue;
     const auto place = has_names_of_sizes(type.type)
                            ? std::ranges::find_if_not(types, has_names_of_sizes)
                            : types.end();

@@ -23,6 +23,7 @@ constexpr int max_depth = 32;
 struct Atom {
   uint32_t id = 0;  // of a symbol
   std::string name;
+  bool open = false;  // a symbol that only running tells
   bool is_quotient = false;
   Dim dividend, divisor;  // of a quotient
   int depth = 0;          // of quotients in quotients
@@ -63,14 +64,14 @@ struct Dim::Poly {
 
 namespace {
 
-std::strong_ordering compare(const Dim& a, const Dim& b);
+std::strong_ordering order(const Dim& a, const Dim& b);
 
-std::strong_ordering compare(const Atom& a, const Atom& b) {
+std::strong_ordering order(const Atom& a, const Atom& b) {
   if (&a == &b) return std::strong_ordering::equal;
   if (auto c = a.is_quotient <=> b.is_quotient; c != 0) return c;
   if (!a.is_quotient) return a.id <=> b.id;
-  if (auto c = compare(a.dividend, b.dividend); c != 0) return c;
-  return compare(a.divisor, b.divisor);
+  if (auto c = order(a.dividend, b.dividend); c != 0) return c;
+  return order(a.divisor, b.divisor);
 }
 
 int degree(const Term& t) {
@@ -85,7 +86,7 @@ std::strong_ordering compare_monomials(const Term& a, const Term& b) {
   if (auto c = degree(a) <=> degree(b); c != 0) return c;
   const size_t n = std::min(a.factors.size(), b.factors.size());
   for (size_t i = 0; i < n; ++i) {
-    auto c = compare(*a.factors[i].atom, *b.factors[i].atom);
+    auto c = order(*a.factors[i].atom, *b.factors[i].atom);
     if (c != 0) return 0 <=> c;  // has the earlier atom: greater
     c = a.factors[i].power <=> b.factors[i].power;
     if (c != 0) return c;
@@ -93,7 +94,7 @@ std::strong_ordering compare_monomials(const Term& a, const Term& b) {
   return a.factors.size() <=> b.factors.size();
 }
 
-std::strong_ordering compare(const Terms& a, const Terms& b) {
+std::strong_ordering order(const Terms& a, const Terms& b) {
   const size_t n = std::min(a.size(), b.size());
   for (size_t i = 0; i < n; ++i) {
     if (auto c = compare_monomials(a[i], b[i]); c != 0) return c;
@@ -102,10 +103,10 @@ std::strong_ordering compare(const Terms& a, const Terms& b) {
   return a.size() <=> b.size();
 }
 
-std::strong_ordering compare(const Dim& a, const Dim& b) {
+std::strong_ordering order(const Dim& a, const Dim& b) {
   if (auto c = a.overflowed() <=> b.overflowed(); c != 0) return c;
   if (a.is_constant() && b.is_constant()) return a.value() <=> b.value();
-  return compare(Dim::Poly::terms_of(a), Dim::Poly::terms_of(b));
+  return order(Dim::Poly::terms_of(a), Dim::Poly::terms_of(b));
 }
 
 /// Sorts, adds terms of one monomial, drops zeros. False on overflow.
@@ -143,7 +144,7 @@ std::optional<Term> multiply(const Term& a, const Term& b) {
     const auto c = i == a.factors.size() ? std::strong_ordering::greater
                    : j == b.factors.size()
                        ? std::strong_ordering::less
-                       : compare(*a.factors[i].atom, *b.factors[j].atom);
+                       : order(*a.factors[i].atom, *b.factors[j].atom);
     if (c < 0) {
       out.factors.push_back(a.factors[i++]);
     } else if (c > 0) {
@@ -166,7 +167,7 @@ std::optional<Term> divide(const Term& a, const Term& b) {
   size_t j = 0;
   for (const Factor& f : a.factors) {
     const bool shared =
-        j < b.factors.size() && compare(*f.atom, *b.factors[j].atom) == 0;
+        j < b.factors.size() && order(*f.atom, *b.factors[j].atom) == 0;
     Factor rest = f;
     if (shared) rest.power -= b.factors[j++].power;
     if (rest.power < 0) return std::nullopt;
@@ -313,6 +314,17 @@ void collect_symbols(const Dim& d, std::vector<uint32_t>& out) {
     }
 }
 
+bool any_open(const Dim& d) {
+  for (const Term& t : Dim::Poly::terms_of(d))
+    for (const Factor& f : t.factors) {
+      const Atom& atom = *f.atom;
+      if (atom.is_quotient ? any_open(atom.dividend) || any_open(atom.divisor)
+                           : atom.open)
+        return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 Dim Dim::Poly::from_sorted(Terms terms) {
@@ -325,12 +337,15 @@ Dim Dim::Poly::from_sorted(Terms terms) {
   return d;
 }
 
-Dim Dim::symbol(uint32_t id, std::string name) {
+Dim Dim::symbol(uint32_t id, std::string name, bool open) {
   auto atom = std::make_shared<Atom>();
   atom->id = id;
   atom->name = std::move(name);
+  atom->open = open;
   return from_terms({Term{1, {Factor{std::move(atom), 1}}}});
 }
+
+bool Dim::is_open() const { return poly_ && any_open(*this); }
 
 int64_t Dim::value() const {
   CHECK(is_constant());
@@ -427,7 +442,16 @@ bool operator==(const Dim& a, const Dim& b) {
   if (a.poly_ == b.poly_ && a.value_ == b.value_)
     return a.overflowed_ == b.overflowed_;
   if (!a.poly_ || !b.poly_) return false;
-  return compare(a.poly_->terms, b.poly_->terms) == 0;
+  return order(a.poly_->terms, b.poly_->terms) == 0;
+}
+
+Comparison compare(const Dim& a, const Dim& b) {
+  if (a == b) return Comparison::equal;
+  if (a.is_constant() && b.is_constant()) return Comparison::different;
+  const Dim difference = a - b;
+  const bool open = difference.overflowed() ? a.is_open() || b.is_open()
+                                            : difference.is_open();
+  return open ? Comparison::open : Comparison::different;
 }
 
 Dim Dim::substitute(

@@ -19,11 +19,13 @@ class Dim {
   struct Poly;
   Dim() : Dim(0) {}
   Dim(int64_t value) : value_(value) {}  // NOLINT: sizes are mostly integers
-  /// A symbol, told apart by its id; `name` is for people. A name that starts
-  /// with `?` is of a size known only at run time.
-  static Dim symbol(uint32_t id, std::string name);
+  /// A symbol, told apart by its id; `name` is for people. It is a given size,
+  /// which stands for all values, or an open one: only running tells it.
+  static Dim symbol(uint32_t id, std::string name, bool open = false);
 
   bool is_constant() const { return !poly_; }
+  /// Whether it depends on an open symbol.
+  bool is_open() const;
   /// The integer; only if `is_constant()`.
   int64_t value() const;
   /// The id, if this is one symbol and nothing else.
@@ -57,6 +59,12 @@ class Dim {
   bool overflowed_ = false;
   std::shared_ptr<const Poly> poly_;
 };
+
+/// What is known of two sizes. They are `different` if they differ by a number,
+/// as `n - 1` and `n` do, or if that they are equal is not proved for all
+/// values of given symbols; `open` if only running tells.
+enum class Comparison : uint8_t { equal, different, open };
+Comparison compare(const Dim& a, const Dim& b);
 
 using Shape = std::vector<Dim>;
 

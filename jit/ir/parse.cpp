@@ -149,7 +149,7 @@ class Parser {
     const std::string name(word());
     if (name.empty()) return fail("expected a size");
     const auto id = symbols_.try_emplace(name, symbols_.size()).first->second;
-    out = Dim::symbol(id, name);
+    out = Dim::symbol(id, name, name.starts_with('?'));
     if (negative) out = 0 - out;
     return true;
   }

@@ -17,6 +17,7 @@
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
@@ -354,11 +355,7 @@ class Batches : public Sequence {
                       plan_.rows.value() >= per.value() || plan_.drop_last;
     if (some) add_kind(walk, plan_.sizes);
     if (plan_.drop_last || rest == ir::Dim(0)) return;
-    // Where sizes are symbols, so is what remains.
-    const uint32_t id = walk.new_symbol_id();
-    add_kind(walk, {rest.is_constant()
-                        ? rest
-                        : ir::Dim::symbol(id, fmt::format("?k{}", id))});
+    add_kind(walk, {rest.is_constant() ? rest : walk.open_size()});
   }
 
   void add_kind(Walk& walk, const ir::Shape& sizes) {
@@ -446,11 +443,12 @@ void read_leaves(CallOf<"batches">& call, Plan& plan) {
     if (plan.leaves.empty()) {
       plan.rows = rows;
       first = name;
-    } else if (rows.is_constant() && plan.rows.is_constant() &&
-               rows != plan.rows) {
+    } else if (const auto both = same_size(plan.rows, rows)) {
+      plan.rows = *both;
+    } else if ((plan.rows - rows).is_constant()) {
       walk.fail(diagnostic(Code::scan_lengths_differ, x.where(), "batches",
-                           first, plan.rows.to_string(), name,
-                           rows.to_string()));
+                           first, plan.rows.to_string(), name, rows.to_string())
+                    .about(plan.rows - rows));
     }
     plan.leaves.push_back(std::move(leaf));
     return NoneValue{};
@@ -544,7 +542,8 @@ Value builtin_batches(CallOf<"batches">& call) {
   ir::Dim length = read_length(call, plan);
   if (const Argument key = call["key"]; key.given()) {
     const ArrayCell* words = key.value().array();
-    if (!words || words->type != ir::Type{DType::U32, {ir::Dim(2)}})
+    if (!words || words->type.dtype != DType::U32 ||
+        !same_sizes(words->type.shape, {ir::Dim(2)}))
       wrong_argument(key, "a key, which is a `u32[2]`, as `key(3)`");
     plan.order = *call_builtin(walk, *find_builtin("permutation"),
                                {key, {IntValue{plan.rows}, key.where()}}, {},

@@ -15,6 +15,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -294,13 +295,15 @@ Value convert(Walk& walk, const CallArgument& x, const ir::Type& type,
         diagnostic(Code::expected_array, x.where, what, type_name(x.value))
             .set_help("the number that text says is `float(s)`, or "
                       "`int(s)`"));
-  const ArrayValue array = walk.to_operand(x.value, x.where, what);
-  if (type.rank() > 0 && array->type.shape != type.shape)
+  ArrayValue array = walk.to_operand(x.value, x.where, what);
+  if (type.rank() > 0 && !same_sizes(array->type.shape, type.shape))
     walk.fail(diagnostic(Code::shape_mismatch, x.where, name,
                          fmt::format("shape {}", shape_text(type.shape)),
                          shown_type(*array).to_string())
+                  .about()
                   .set_help("a cast changes the element type alone; see "
                             "`reshape` and `broadcast_to`"));
+  if (type.rank() > 0) array = taken_for(walk, array, type.shape);
   const Span place = array->weak && array->constant ? x.where : where;
   return cast_to(walk, array, type.dtype, place);
 }

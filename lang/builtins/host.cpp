@@ -18,6 +18,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/range.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "lang/source/builtin_examples.h"
 #include "lang/syntax/ast.h"
@@ -176,13 +177,17 @@ Value zip_rows(CallOf<"zip">& call) {
           diagnostic(Code::wrong_argument, a.where, "`items` of `zip`",
                      "an array, as the others are", type_name(a.value)));
     if (trees.empty()) length = rows->length();
-    if (rows->length() != length)
+    const auto both = same_size(length, rows->length());
+    if (!both)
       call.walk.fail(
           diagnostic(Code::scan_lengths_differ, a.where, "zip",
                      type_name(call.rest[0].value), length.to_string(),
                      type_name(a.value), rows->length().to_string())
+              .about(length - rows->length())
               .set_help(fmt::format("cut the longer one: `{}[:{}]`",
-                                    a.where.text(), length.to_string())));
+                                    a.where.text(),
+                                    written_size(call.rest[0], length))));
+    length = *both;
     trees.push_back(rows->tree());
   }
   return IterableValue{

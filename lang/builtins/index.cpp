@@ -12,6 +12,7 @@
 #include "lang/ops/index_plan.h"
 #include "lang/ops/indexing.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -68,19 +69,29 @@ Value builtin_take(CallOf<"take">& call) {
 
 Value builtin_take_along_axis(CallOf<"take_along_axis">& call) {
   Walk& walk = call.walk;
-  const ArrayValue x = array_argument(call["x"]);
-  const ArrayValue indices = as_index(
-      walk, integer_array_argument(call["indices"]), call["indices"].where());
+  ArrayValue x = array_argument(call["x"]);
+  ArrayValue indices = as_index(walk, integer_array_argument(call["indices"]),
+                                call["indices"].where());
   const int rank = x->type.rank();
   const int axis = axis_argument_or(call["axis"], -1, x->type, call.where);
+  ir::Shape shape = x->type.shape, places = indices->type.shape;
   bool fits = indices->type.rank() == rank;
-  for (int i = 0; fits && i < rank; ++i)
-    fits = i == axis || indices->type.shape[i] == x->type.shape[i];
+  for (int i = 0; fits && i < rank; ++i) {
+    if (i == axis) continue;
+    const auto size = same_size(shape[i], places[i]);
+    fits = size.has_value();
+    if (fits) shape[i] = places[i] = *size;
+  }
   if (!fits)
-    call.walk.fail(diagnostic(
-        Code::shapes_do_not_join, call["indices"].where(), "take_along_axis",
-        x->type.to_string(), indices->type.to_string(),
-        fmt::format("they must agree along all axes but {}", axis)));
+    call.walk.fail(diagnostic(Code::shapes_do_not_join, call["indices"].where(),
+                              "take_along_axis", x->type.to_string(),
+                              indices->type.to_string(),
+                              fmt::format("they must agree along all axes "
+                                          "but {}",
+                                          axis))
+                       .about());
+  x = taken_for(walk, x, std::move(shape));
+  indices = taken_for(walk, indices, std::move(places));
   std::vector<ArrayValue> operands;
   std::vector<int> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
@@ -255,10 +266,7 @@ ir::Dim count_length(Argument counted, const ArrayValue& x) {
     walk.fail(diagnostic(Code::size_known_at_run_time, call.where)
                   .set_help("say how many there are: "
                             "`bincount(x, length)`"));
-  if (walk.mode() == Mode::check) {
-    const uint32_t id = walk.new_symbol_id();
-    return ir::Dim::symbol(id, fmt::format("?k{}", id));
-  }
+  if (walk.mode() == Mode::check) return walk.open_size();
   if (x->type.elements() == 0) return 0;
   const auto extreme = [&](ir::Op op) {
     return host_integer(walk, reduce(walk, op, x, {0}, false, call.where),

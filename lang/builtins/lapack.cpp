@@ -15,6 +15,7 @@
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/pool.h"
 
@@ -83,13 +84,26 @@ void check_matrix(const RoutineCall& call, const ArrayValue& x) {
   }
 }
 
-void check_square(const RoutineCall& call, const ArrayValue& x) {
+/// The same array with its last two sizes.
+ArrayValue with_sizes(const RoutineCall& call, const ArrayValue& x,
+                      const ir::Dim& rows, const ir::Dim& columns) {
+  ir::Shape shape = x->type.shape;
+  *(shape.end() - 2) = rows;
+  shape.back() = columns;
+  return taken_for(call.walk, x, std::move(shape));
+}
+
+void check_square(const RoutineCall& call, ArrayValue& x) {
   const ir::Dim rows = size_from_end(x, 2), columns = size_from_end(x, 1);
-  if (rows == columns) return;
+  if (const auto size = same_size(rows, columns)) {
+    x = with_sizes(call, x, *size, *size);
+    return;
+  }
   Diagnostic d = diagnostic(
       Code::shape_mismatch, call.where, call.function,
       fmt::format("square matrices, {}[..., n, n]", name(x->type.dtype)),
       x->type.to_string());
+  d.about(rows - columns);
   if (!rows.is_constant() || !columns.is_constant())
     d.set_help("state that sizes are equal with `x as f32[n, n]`");
   call.walk.fail(std::move(d));
@@ -99,23 +113,29 @@ void check_square(const RoutineCall& call, const ArrayValue& x) {
 void match_sides(const RoutineCall& call, std::vector<ArrayValue>& x) {
   const auto& [walk, routine, function, where] = call;
   const ir::Dim left = size_from_end(x[0], 2), right = size_from_end(x[1], 2);
-  if (!(left == right))
+  const auto rows = same_size(left, right);
+  if (!rows)
     walk.fail(
         diagnostic(Code::shapes_do_not_join, where, function,
                    x[0]->type.to_string(), x[1]->type.to_string(),
                    fmt::format("the matrix has {} rows, the right side {}",
-                               left.to_string(), right.to_string())));
+                               left.to_string(), right.to_string()))
+            .about(left - right));
+  const bool square = left == size_from_end(x[0], 1);
+  x[0] = with_sizes(call, x[0], *rows, square ? *rows : size_from_end(x[0], 1));
+  x[1] = with_sizes(call, x[1], *rows, size_from_end(x[1], 1));
   const auto batch = [](const ArrayValue& array) {
     return ir::Shape(array->type.shape.begin(), array->type.shape.end() - 2);
   };
-  const auto common = broadcast_shape(batch(x[0]), batch(x[1]));
-  if (!common)
-    walk.fail(diagnostic(Code::shapes_differ, where,
-                         fmt::format("`{}`", function), x[0]->type.to_string(),
-                         x[1]->type.to_string())
-                  .add_fact(fmt::format("batch axes are {} and {}",
-                                        shape_text(batch(x[0])),
-                                        shape_text(batch(x[1])))));
+  const auto common = broadcast_shape(walk, batch(x[0]), batch(x[1]));
+  if (!common) {
+    Diagnostic d =
+        diagnostic(Code::shapes_differ, where, fmt::format("`{}`", function),
+                   x[0]->type.to_string(), x[1]->type.to_string());
+    d.add_fact(fmt::format("batch axes are {} and {}", shape_text(batch(x[0])),
+                           shape_text(batch(x[1]))));
+    walk.fail(about_shapes(d, batch(x[0]), batch(x[1])));
+  }
   for (ArrayValue& side : x) {
     ir::Shape shape = *common;
     shape.insert(shape.end(), side->type.shape.end() - 2,
@@ -133,7 +153,8 @@ std::vector<ArrayValue> operands_of(const RoutineCall& call,
     walk.fail(diagnostic(Code::shape_mismatch, where, "lapack",
                          fmt::format("{} array{} for `{}`", count,
                                      count == 1 ? "" : "s", function),
-                         std::to_string(arguments.size())));
+                         std::to_string(arguments.size()))
+                  .about());
   std::vector<ArrayValue> x =
       promote_to_float(walk, arguments, fmt::format("`{}`", function));
   for (ArrayValue& operand : x) {

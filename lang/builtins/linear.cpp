@@ -9,6 +9,7 @@
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/einsum.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -49,6 +50,7 @@ ir::Precision precision_argument(Argument precision) {
                          "axis {} of the left has size {}, axis {} of the "
                          "right has size {}",
                          axis_a, m.to_string(), axis_b, n.to_string()));
+  d.about(m - n);
   const int rank_b = b->type.rank();
   const bool transposed =
       a->type.rank() > 1 && rank_b > 1 && m == b->type.shape[rank_b - 1];
@@ -67,7 +69,7 @@ void meet_inner_sizes(Walk& walk, std::string_view name,
                       Span where) {
   const std::array<int, 2> axes = {axis_a, axis_b};
   const auto size =
-      equal_size(walk, x[0]->type.shape[axis_a], x[1]->type.shape[axis_b]);
+      same_size(x[0]->type.shape[axis_a], x[1]->type.shape[axis_b]);
   if (!size) inner_sizes_differ(walk, name, x[0], axis_a, x[1], axis_b, where);
   for (size_t side : {0, 1}) {
     ir::Shape shape = x[side]->type.shape;
@@ -100,13 +102,14 @@ ArrayValue batched_matmul(Walk& walk, ArrayValue a, ArrayValue b,
   const auto batch = [](const ArrayValue& x) {
     return ir::Shape(x->type.shape.begin(), x->type.shape.end() - 2);
   };
-  const auto common = broadcast_shape(batch(a), batch(b));
-  if (!common)
-    walk.fail(
-        diagnostic(Code::shapes_differ, where, "`@`", a->type.to_string(),
-                   b->type.to_string())
-            .add_fact(fmt::format("batch axes are {} and {}",
-                                  shape_text(batch(a)), shape_text(batch(b)))));
+  const auto common = broadcast_shape(walk, batch(a), batch(b));
+  if (!common) {
+    Diagnostic d = diagnostic(Code::shapes_differ, where, "`@`",
+                              a->type.to_string(), b->type.to_string());
+    d.add_fact(fmt::format("batch axes are {} and {}", shape_text(batch(a)),
+                           shape_text(batch(b))));
+    walk.fail(about_shapes(d, batch(a), batch(b)));
+  }
   const auto stretched = [&](const ArrayValue& x) {
     ir::Shape shape = *common;
     shape.insert(shape.end(), x->type.shape.end() - 2, x->type.shape.end());

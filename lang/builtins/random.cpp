@@ -17,6 +17,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "lang/source/foreign_names.h"
 
@@ -86,9 +87,9 @@ void check_key(Argument argument) {
     no_key(argument,
            fmt::format("the key comes first: `{}(key(42), ...)`", name));
   const ArrayCell* array = value.array();
-  const bool is_key =
-      array && !array->weak && array->type.dtype == DType::U32 &&
-      array->type.rank() == 1 && array->type.shape[0] == ir::Dim(2);
+  const bool is_key = array && !array->weak &&
+                      array->type.dtype == DType::U32 &&
+                      same_sizes(array->type.shape, {ir::Dim(2)});
   if (is_key) return;
   const bool is_seed =
       value.is<IntValue>() || (array && array->type.rank() == 0);

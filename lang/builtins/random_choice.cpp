@@ -13,6 +13,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -79,12 +80,14 @@ ArrayValue probabilities(Argument p, const ir::Dim& count) {
   Walk& walk = call.walk;
   const CallArgument written[] = {p};
   const ArrayValue x = promote_to_float(walk, written, describe_argument(p))[0];
-  if (x->type.shape != ir::Shape{count})
-    walk.fail(diagnostic(
-        Code::shape_mismatch, p.where(), call.builtin.name,
-        fmt::format("a probability for each of {} elements", count.to_string()),
-        shown_type(*x).to_string()));
-  return x;
+  const ir::Shape wanted{count};
+  if (!same_sizes(x->type.shape, wanted))
+    walk.fail(diagnostic(Code::shape_mismatch, p.where(), call.builtin.name,
+                         fmt::format("a probability for each of {} elements",
+                                     count.to_string()),
+                         shown_type(*x).to_string())
+                  .about());
+  return taken_for(walk, x, wanted);
 }
 
 /// Fails where they are none, or fewer than `least` of them are above 0.
@@ -155,6 +158,7 @@ void check_enough(Argument x, const ir::Dim& count, const ir::Dim& drawn,
         diagnostic(
             Code::shape_mismatch, x.where(), x.call().builtin.name, expected,
             x.value().is<IntValue>() ? x.where().text() : type_name(x.value()))
+            .about()
             .set_help(std::move(help)));
   };
   if (!drawn.is_constant() || !count.is_constant()) return;

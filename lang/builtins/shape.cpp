@@ -12,6 +12,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 
 namespace unisono::lang {
@@ -41,12 +42,6 @@ std::string stated_elements(Argument written, const ArrayValue& x,
   return "";
 }
 
-/// On the host, a size that is known only at run time: there it is proved.
-bool proved_at_run_time(const Walk& walk, const ir::Dim& size) {
-  return walk.mode() == Mode::check && !walk.in_compiled_code() &&
-         size.to_string().find('?') != std::string::npos;
-}
-
 /// The size that -1 stands for: what is left of `elements`.
 ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
                   const ir::Shape& shape, size_t open) {
@@ -60,11 +55,8 @@ ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
   }
   const ir::Dim elements = ir::element_count(x->type.shape);
   std::optional<ir::Dim> size;
-  if (!(rest == ir::Dim(0))) size = exact_div(elements, rest);
+  if (!(rest == ir::Dim(0))) size = equal_parts(elements, rest);
   if (size) return *size;
-  if (proved_at_run_time(call.walk, elements) ||
-      proved_at_run_time(call.walk, rest))
-    return unknown_int(call.walk).value;
   const bool known = elements.is_constant() && rest.is_constant();
   const std::string a = elements.to_string(), b = rest.to_string();
   Diagnostic d = diagnostic(
@@ -72,6 +64,7 @@ ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
       known ? fmt::format("{} elements are not a multiple of {}", a, b)
             : fmt::format("`{}` is not proved to be a multiple of `{}`", a, b));
   d.set_label(x->type.to_string());
+  d.about(elements, rest);
   const bool zero = rest == ir::Dim(0);
   std::string help =
       known || zero
@@ -121,7 +114,8 @@ std::vector<ArrayValue> arrays_argument(Argument argument) {
   BuiltinCall& call = arrays.call();
   call.walk.fail(diagnostic(Code::shapes_do_not_join, arrays.where(),
                             call.builtin.name, a->type.to_string(),
-                            b->type.to_string(), why));
+                            b->type.to_string(), why)
+                     .about());
 }
 
 }  // namespace
@@ -134,10 +128,7 @@ Value builtin_reshape(CallOf<"reshape">& call) {
     *open = open_size(call, x, shape, open - shape.begin());
   const ir::Dim from = ir::element_count(x->type.shape);
   const ir::Dim to = ir::element_count(shape);
-  if (!(from == to)) {
-    if (proved_at_run_time(call.walk, from) ||
-        proved_at_run_time(call.walk, to))
-      return call.walk.unknown_array({x->type.dtype, std::move(shape)});
+  if (!same_size(from, to)) {
     const bool known = from.is_constant() && to.is_constant();
     Diagnostic d = diagnostic(
         Code::reshape_size, call.where, x->type.to_string(), shape_text(shape),
@@ -145,6 +136,7 @@ Value builtin_reshape(CallOf<"reshape">& call) {
                             to.to_string())
               : fmt::format("`{}` is not proved to be `{}`", from.to_string(),
                             to.to_string()));
+    d.about(from - to);
     d.set_label(x->type.to_string());
     std::string help = known ? "" : stated_elements(call["x"], x, to);
     if (!known && help.empty())
@@ -227,7 +219,7 @@ void meet_shapes(Argument arrays, std::vector<ArrayValue>& parts, int free) {
       sizes_differ(arrays, parts[0], part, "their ranks differ");
     for (int i = 0; i < type.rank(); ++i) {
       if (i == free) continue;
-      const auto size = equal_size(walk, common[i], type.shape[i]);
+      const auto size = same_size(common[i], type.shape[i]);
       if (!size)
         sizes_differ(arrays, parts[0], part,
                      free < 0
@@ -245,42 +237,54 @@ void meet_shapes(Argument arrays, std::vector<ArrayValue>& parts, int free) {
 
 }  // namespace
 
+namespace {
+
+/// While checking, what joins the arrays of a tuple of which only running tells
+/// how long it is: along a new axis, or along one that they have.
+Value join_of_many(BuiltinCall& call, Argument arrays, Argument along,
+                   bool new_axis) {
+  Walk& walk = call.walk;
+  const ArrayValue item =
+      walk.to_array(*arrays.value().get_if<ManyValue>()->item, arrays.where(),
+                    "an item of " + describe_argument(arrays));
+  ir::Type type = item->type;
+  const int axis =
+      along.given() ? axis_argument(along, type, new_axis ? 1 : 0) : 0;
+  if (new_axis)
+    type.shape.insert(type.shape.begin() + axis, walk.open_size());
+  else
+    type.shape[axis] = walk.open_size();
+  return taken_for(walk, item, std::move(type.shape));
+}
+
+[[noreturn]] void no_axis_to_join(Argument arrays, const ir::Type& type) {
+  arrays.call().walk.fail(diagnostic(Code::rank_mismatch, arrays.where(),
+                                     "concat", "arrays of rank 1 or more",
+                                     type.to_string())
+                              .set_help("`[a, b]` makes an array of scalars"));
+}
+
+}  // namespace
+
 Value builtin_concat(CallOf<"concat">& call) {
+  if (const auto* many = call["arrays"].value().get_if<ManyValue>()) {
+    const ArrayCell* item = many->item->array();
+    if (!item || item->type.rank() > 0)
+      return join_of_many(call, call["arrays"], call["axis"], false);
+    no_axis_to_join(call["arrays"], item->type);
+  }
   std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
   const ir::Type& first = parts[0]->type;
-  if (first.rank() == 0)
-    call.walk.fail(diagnostic(Code::rank_mismatch, call["arrays"].where(),
-                              "concat", "arrays of rank 1 or more",
-                              first.to_string())
-                       .set_help("`[a, b]` makes an array of scalars"));
+  if (first.rank() == 0) no_axis_to_join(call["arrays"], first);
   int axis = 0;
   if (call["axis"].given()) axis = axis_argument(call["axis"], first);
   meet_shapes(call["arrays"], parts, axis);
   return concat(call.walk, parts, axis, call.where);
 }
 
-namespace {
-
-/// While checking, the stack of a tuple of which only running tells how long it
-/// is.
-Value stack_of_many(CallOf<"stack">& call, const ManyValue& many) {
-  Walk& walk = call.walk;
-  const ArrayValue item = walk.to_array(*many.item, call["arrays"].where(),
-                                        "an item of `arrays` of `stack`");
-  const int axis =
-      call["axis"].given() ? axis_argument(call["axis"], item->type, 1) : 0;
-  ir::Type type = item->type;
-  type.shape.insert(type.shape.begin() + axis, unknown_int(walk).value);
-  const ArrayValue out = walk.unknown_array(std::move(type));
-  copy_facts(*item, *out);
-  return out;
-}
-
-}  // namespace
-
 Value builtin_stack(CallOf<"stack">& call) {
-  if (const auto* many = call["arrays"].value().get_if<ManyValue>())
-    return stack_of_many(call, *many);
+  if (call["arrays"].value().is<ManyValue>())
+    return join_of_many(call, call["arrays"], call["axis"], true);
   std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
   meet_shapes(call["arrays"], parts, -1);
   int axis = 0;
@@ -309,7 +313,9 @@ std::vector<ir::Dim> cuts(Argument parts, const ir::Type& type, int axis) {
       if (size.is_constant())
         at = std::clamp<int64_t>(at < 0 ? at + size.value() : at, 0,
                                  size.value());
-      out.push_back(at < 0 ? size + at : ir::Dim(at));
+      out.push_back(at < 0           ? size + at
+                    : size.is_open() ? walk.extreme_size(false, at, size)
+                                     : ir::Dim(at));
     }
     out.push_back(size);
     return out;
@@ -317,10 +323,11 @@ std::vector<ir::Dim> cuts(Argument parts, const ir::Type& type, int axis) {
   if (parts.value().array() && !integer_scalar(parts.value()))
     wrong_argument(parts, "an `int` or a tuple of positions: `(2, 5)`");
   const int64_t count = known_int_argument(parts);
-  const auto part = count > 0 ? exact_div(size, count) : std::nullopt;
+  const auto part = count > 0 ? equal_parts(size, count) : std::nullopt;
   if (!part)
     walk.fail(diagnostic(Code::no_equal_parts, parts.where(), axis,
                          type.to_string(), size.to_string(), count)
+                  .about(size)
                   .set_help(is_of_keys(type)
                                 ? fmt::format("keys are made of a key by "
                                               "`split_key(key, {})`",
@@ -628,19 +635,33 @@ Value builtin_expand_dims(CallOf<"expand_dims">& call) {
                      call.where);
 }
 
+namespace {
+
+[[noreturn]] void fail_squeeze(BuiltinCall& call, const ir::Type& type,
+                               int axis, Span where) {
+  const ir::Dim& size = type.shape[axis];
+  call.walk.fail(diagnostic(Code::squeeze_size, where, axis, type.to_string(),
+                            size.to_string())
+                     .about(size));
+}
+
+}  // namespace
+
 Value builtin_squeeze(CallOf<"squeeze">& call) {
   const ArrayValue x = array_argument(call["x"]);
   std::vector<int> axes;
   if (call["axis"].given()) {
     axes = axes_argument(call["axis"], x->type);
     for (int axis : axes)
-      if (!(x->type.shape[axis] == ir::Dim(1)))
-        call.walk.fail(diagnostic(Code::squeeze_size, call["axis"].where(),
-                                  axis, x->type.to_string(),
-                                  x->type.shape[axis].to_string()));
+      if (!is_one(x->type.shape[axis]))
+        fail_squeeze(call, x->type, axis, call["axis"].where());
   } else {
-    for (int i = 0; i < x->type.rank(); ++i)
+    for (int i = 0; i < x->type.rank(); ++i) {
+      // How many axes are left, only running tells.
+      if (x->type.shape[i].is_open())
+        fail_squeeze(call, x->type, i, call.where);
       if (x->type.shape[i] == ir::Dim(1)) axes.push_back(i);
+    }
   }
   return remove_axes(call.walk, x, axes, call.where);
 }

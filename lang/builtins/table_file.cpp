@@ -13,6 +13,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/lexer.h"
@@ -384,11 +385,12 @@ Value builtin_write_csv(CallOf<"write_csv">& call) {
   const ir::Dim& rows = columns[0].numbers->type.shape[0];
   for (const Column& column : columns) {
     const ir::Dim& own = column.numbers->type.shape[0];
-    if (own.is_constant() && rows.is_constant() && own != rows)
+    if (!same_size(own, rows) && (own - rows).is_constant())
       walk.fail(diagnostic(
-          Code::scan_lengths_differ, table.where(), call.builtin.name,
-          fmt::format("`{}`", columns[0].name), rows.to_string(),
-          fmt::format("`{}`", column.name), own.to_string()));
+                    Code::scan_lengths_differ, table.where(), call.builtin.name,
+                    fmt::format("`{}`", columns[0].name), rows.to_string(),
+                    fmt::format("`{}`", column.name), own.to_string())
+                    .about(own - rows));
   }
   const char delimiter =
       delimiter_argument(call["delimiter"], path.value_or(""));

@@ -113,6 +113,22 @@ std::string type_name(const Value& value, const ArrayNote& note) {
   return std::visit(TypeName{note}, value.any);
 }
 
+std::string open_type_name(const Value& value) {
+  const std::function<Value(const Value&)> any =
+      [&](const Value& leaf) -> Value {
+    if (const auto* many = leaf.get_if<ManyValue>())
+      return ManyValue{
+          std::make_shared<const Value>(map_leaves(*many->item, any))};
+    const ArrayCell* array = leaf.array();
+    if (!array) return leaf;
+    auto type = std::make_shared<ArrayCell>(*array);
+    for (ir::Dim& size : type->type.shape)
+      if (size.is_open()) size = ir::Dim::symbol(0, "?", /*open=*/true);
+    return ArrayValue(type);
+  };
+  return type_name(map_leaves(value, any));
+}
+
 Value map_leaves(const Value& tree,
                  const std::function<Value(const Value&)>& f) {
   if (const TupleValue* tuple = tree.tuple()) {

@@ -117,6 +117,7 @@ struct IntValue {
 /// A host boolean; empty while checking if it is known only at run time.
 struct BoolValue {
   std::optional<bool> value;
+  bool open = false;  // it depends on a size that only running tells
 };
 /// Text with arrays of a trace in it, known only at run time: `format` has one
 /// piece before each operand and one after the last, `specs` one for each
@@ -380,6 +381,10 @@ std::string type_name(const Value& value);
 /// The same, with the text that `note` gives for each array behind its type.
 using ArrayNote = std::function<std::string(const ArrayCell&)>;
 std::string type_name(const Value& value, const ArrayNote& note);
+
+/// The same with `?` for each open size: "f32[?, 8]". Of values that differ in
+/// such sizes alone it is the same.
+std::string open_type_name(const Value& value);
 
 /// The tree with each leaf replaced by what `f` gives for it, called in order.
 /// Tuples and records are nodes of a tree, everything else is a leaf.

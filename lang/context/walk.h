@@ -116,8 +116,9 @@ struct Failure {
   Diagnostic diagnostic;
   /// It is about something that was reported before: say nothing more.
   bool reported = false;
-  /// While a definition is checked for all sizes: no mistake, but a question
-  /// that only its calls answer, such as how many turns `unrolled(n)` has.
+  /// While checking: no mistake, but a question that only running answers, as
+  /// it is about an open size; or, of a definition, only its calls, such as how
+  /// many turns `unrolled(n)` has.
   bool open = false;
 };
 
@@ -336,6 +337,11 @@ class Walk {
   }
   ir::AxisId new_axis_id() { return next_axis_++; }
   uint32_t new_symbol_id() { return next_symbol_++; }
+  /// A size, or an int, that only running tells (check mode).
+  ir::Dim open_size() {
+    const uint32_t id = new_symbol_id();
+    return ir::Dim::symbol(id, "?k" + std::to_string(id), /*open=*/true);
+  }
   /// The larger or the smaller of two sizes; where that is not known, a symbol
   /// for it: of the same sizes always the same one.
   ir::Dim extreme_size(bool larger, const ir::Dim& a, const ir::Dim& b);
@@ -343,7 +349,8 @@ class Walk {
   uint32_t source_id(Span where);
   Span source_span(uint32_t id) const;
 
-  /// Ends the statement with this error.
+  /// Ends the statement with this error; while checking, with a question if it
+  /// is about an open size.
   [[noreturn]] void fail(Diagnostic diagnostic);
   /// The same for an error of the machine or of compiled code, located at the
   /// operation that failed if it has a place, else at `where`.

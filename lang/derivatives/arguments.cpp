@@ -7,6 +7,7 @@
 #include "lang/context/literals.h"
 #include "lang/maps/map_spec.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -297,10 +298,13 @@ class TangentMatcher {
     const ir::Type type = shown_type(cell);
     const ArrayCell* array = tangent.array();
     const bool number = tangent.is<IntValue>() || (array && array->weak);
-    const bool fits = number ? type.rank() == 0 : array && array->type == type;
+    const bool fits = number ? type.rank() == 0
+                             : array && array->type.dtype == type.dtype &&
+                                   same_sizes(array->type.shape, type.shape);
     if (!fits) mismatch(primal, tangent, path);
-    out_.push_back(
-        to_dtype(walk_, {tangent, where_}, {type.dtype}, "a tangent"));
+    out_.push_back(taken_for(
+        walk_, to_dtype(walk_, {tangent, where_}, {type.dtype}, "a tangent"),
+        type.shape));
   }
 
   [[noreturn]] void mismatch(const Value& primal, const Value& tangent,
@@ -311,6 +315,7 @@ class TangentMatcher {
         Code::tangent_mismatch, where_,
         path.empty() ? what_ : fmt::format("`{}` of {}", path.substr(1), what_),
         type_name(tangent), none ? "none" : type_name(primal));
+    error.about();
     error.set_label(type_name(tangent));
     if (none)
       error.set_help(fmt::format("{} has no derivative: `none` stands there",

@@ -10,6 +10,7 @@
 #include "lang/derivatives/call.h"
 #include "lang/maps/map_spec.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
 
 namespace unisono::lang {
 namespace {
@@ -170,7 +171,8 @@ class RuleCall {
       bad_rule(result, is_jvp() ? "a pair, `(value, tangent)`"
                                 : "a pair, `(value, cotangents)`");
     RuleResult out;
-    out.value = with_types(walk_, pair->items[0], call_.where);
+    out.value = with_sizes_of(walk_, value,
+                              with_types(walk_, pair->items[0], call_.where));
     if (type_name(out.value) != type_name(value))
       bad_rule(out.value, type_name(value) + ", as the function does,");
     const CallArgument along{pair->items[1], call_.where};

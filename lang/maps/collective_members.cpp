@@ -116,8 +116,10 @@ std::vector<Members::Axis> tuple_of_axes(Argument over,
 int64_t known_member(Argument argument, const IntValue& number) {
   if (number.value.is_constant() && !number.value.overflowed())
     return number.value.value();
-  argument.call().walk.fail(diagnostic(
-      Code::argument_not_known, argument.where(), describe_argument(argument)));
+  argument.call().walk.fail(diagnostic(Code::argument_not_known,
+                                       argument.where(),
+                                       describe_argument(argument))
+                                .about(number.value));
 }
 
 /// The members of one group.

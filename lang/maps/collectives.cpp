@@ -16,6 +16,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
@@ -236,19 +237,22 @@ ArrayValue parts_for_members(Argument operand, const Members& members,
     auto error =
         diagnostic(Code::uneven_parts, operand.where(), call.builtin.name, axis,
                    size.to_string(), relation, members.team_fact());
+    error.about(size - team);
     error.set_label(x->type.to_string());
     error.set_help(std::move(help));
     call.walk.fail(std::move(error));
   };
+  ir::Shape shape = x->type.shape;
+  shape[axis] = team;
   if (!tiled) {
-    if (!(size == team))
+    if (!same_size(size, team))
       fail("but", exact_div(size, team)
                       ? "with `tiled=true` each member gets a block of it"
                       : "without `tiled` there is one element for each member; "
                         "with `tiled=true`, one block");
-    return moved_axis(call, x, axis, 0);
+    return moved_axis(call, taken_for(call.walk, x, std::move(shape)), axis, 0);
   }
-  const std::optional<ir::Dim> block = exact_div(size, team);
+  const std::optional<ir::Dim> block = equal_parts(size, team);
   if (!block)
     fail("which cannot be `tiled` evenly:",
          size.is_constant()
@@ -256,8 +260,6 @@ ArrayValue parts_for_members(Argument operand, const Members& members,
                "with `pad_to`"
              : "declare it as a multiple of the members, such as "
                "`f32[r, k*dev]` for the axis `dev`");
-  ir::Shape shape = x->type.shape;
-  shape[axis] = team;
   shape.insert(shape.begin() + axis + 1, *block);
   const ArrayValue cut = reshape(call.walk, x, std::move(shape), call.where);
   return moved_axis(call, cut, axis, 0);

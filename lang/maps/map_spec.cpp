@@ -8,6 +8,7 @@
 #include "lang/context/arguments.h"
 #include "lang/context/literals.h"
 #include "lang/context/walk.h"
+#include "lang/ops/sizes.h"
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
@@ -307,18 +308,23 @@ class CallBinder {
       layout.devices = static_cast<int>(callee_.axis->devices->size());
     layout.members = layout.devices;
     const MapInput* first = nullptr;
+    ir::Dim members;
     for (const MapInput& input : call.inputs) {
       layout.has_split |= input.entry.is_split();
       if (!input.entry.is_mapped()) continue;
-      if (first)
-        compare(*first, input);
-      else
+      if (!first) {
         first = &input;
+        members = size_of(input);
+        continue;
+      }
+      const auto both = same_size(members, size_of(input));
+      if (!both) differ(*first, input);
+      members = *both;
     }
     if (first) {
-      layout.members = size_of(*first);
-      layout.per_device = divided(*first, layout.devices);
-      if (layout.has_split && layout.members != ir::Dim(layout.devices))
+      layout.members = members;
+      layout.per_device = divided(*first, members, layout.devices);
+      if (layout.has_split && !same_size(members, layout.devices))
         mixed(layout);
     } else if (callee_.is_vmap()) {
       nothing_mapped();
@@ -328,7 +334,8 @@ class CallBinder {
       if (input.entry.is_mapped())
         shape.erase(shape.begin() + input.entry.axis);
       if (input.entry.is_split())
-        shape[input.entry.axis] = divided(input, layout.devices);
+        shape[input.entry.axis] =
+            divided(input, size_of(input), layout.devices);
     }
   }
 
@@ -336,12 +343,12 @@ class CallBinder {
     return input.type.shape[input.entry.axis];
   }
 
-  void compare(const MapInput& first, const MapInput& other) {
-    if (size_of(first) == size_of(other)) return;
+  [[noreturn]] void differ(const MapInput& first, const MapInput& other) {
     auto error =
         diagnostic(Code::mapped_sizes_differ, other.where, first.label(),
                    size_of(first).to_string(), first.entry.axis, other.label(),
                    size_of(other).to_string(), other.entry.axis);
+    error.about(size_of(first) - size_of(other));
     error.set_label(other.type.to_string());
     error.add_note(first.where, first.type.to_string());
     error.add_fact(mapping_fact(map_, other));
@@ -351,13 +358,13 @@ class CallBinder {
     walk_.fail(std::move(error));
   }
 
-  ir::Dim divided(const MapInput& input, int devices) {
-    const ir::Dim size = size_of(input);
-    if (auto part = exact_div(size, devices)) return *part;
+  ir::Dim divided(const MapInput& input, const ir::Dim& size, int devices) {
+    if (auto part = equal_parts(size, devices)) return *part;
     auto error = diagnostic(
         Code::uneven_members, input.where, input.entry.axis,
         input.path.empty() ? std::to_string(input.position) : input.path,
         size.to_string(), devices);
+    error.about(size);
     error.set_label(input.type.to_string());
     error.add_fact(mapping_fact(map_, input));
     error.add_fact(devices_fact(walk_, *callee_.axis));
@@ -406,6 +413,7 @@ class CallBinder {
   void mixed(const MapLayout& layout) {
     auto error = diagnostic(Code::split_and_mapped, where_,
                             layout.members.to_string(), layout.devices);
+    error.about(layout.members);
     error.add_fact(devices_fact(walk_, *callee_.axis));
     error.set_help(
         "split and an integer go together only where the mapped size is the "

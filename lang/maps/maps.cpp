@@ -13,6 +13,7 @@
 #include "lang/maps/map_state.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 
@@ -148,11 +149,15 @@ ir::Dim leading_size(Argument tree) {
       wrong_argument(tree, leaf, "an array of rank 1 or more");
     const ir::Dim& own = array->type.shape[0];
     if (!size) size = own;
-    if (*size == own) return;
+    if (const auto both = same_size(*size, own)) {
+      size = both;
+      return;
+    }
     const std::string what = describe_argument(tree);
     tree.call().walk.fail(diagnostic(Code::mapped_sizes_differ, tree.where(),
                                      what, size->to_string(), 0, what,
                                      own.to_string(), 0)
+                              .about(*size - own)
                               .set_help("all arrays that `map` runs over have "
                                         "one size along axis 0"));
   });

@@ -14,6 +14,7 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -78,11 +79,14 @@ class Scan {
     if (!turns_) {
       turns_ = length;
       first_leaf_ = type_name(leaf);
-    } else if (*turns_ != length) {
+    } else if (const auto both = same_size(*turns_, length)) {
+      turns_ = both;
+    } else {
       walk_.fail(diagnostic(Code::scan_lengths_differ, xs_.where(),
                             f_.call().builtin.name, first_leaf_,
                             turns_->to_string(), type_name(leaf),
                             length.to_string())
+                     .about(*turns_ - length)
                      .set_help("all that it goes over has one length, along "
                                "axis 0"));
     }
@@ -192,6 +196,7 @@ class Scan {
         diagnostic(Code::loop_changes_type, f_.where(),
                    named ? std::string_view(parameters[0].name) : "carry", was,
                    is)
+            .about()
             .set_label(fmt::format("{} becomes {}", was, is))
             .set_help(std::move(help)));
   }

@@ -16,6 +16,9 @@ namespace unisono::lang {
 ArrayValue reshape(Walk& walk, const ArrayValue& x, ir::Shape shape,
                    Span where) {
   if (x->type.shape == shape) return x;
+  const bool open = compare(ir::element_count(x->type.shape),
+                            ir::element_count(shape)) == ir::Comparison::open;
+  if (open) return taken_for(walk, x, std::move(shape));
   if (x->constant)
     return walk.constant_array({x->type.dtype, std::move(shape)}, *x->constant,
                                where);
@@ -200,7 +203,8 @@ Value power_of_int(Walk& walk, const ir::Dim& base, const CallArgument& b,
   if (!exponent.is_constant())
     return IntValue{ir::Dim::symbol(
         walk.new_symbol_id(),
-        fmt::format("({})**({})", base.to_string(), exponent.to_string()))};
+        fmt::format("({})**({})", base.to_string(), exponent.to_string()),
+        base.is_open() || exponent.is_open())};
   if (exponent.value() < 0)
     walk.fail(diagnostic(Code::negative_exponent, b.where, exponent.value())
                   .set_help("write a float, `2.0 ** -1`, for a fraction"));

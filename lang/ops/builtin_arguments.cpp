@@ -23,9 +23,11 @@ std::string_view shown_name(const Argument& argument) {
   return argument.name();
 }
 
-[[noreturn]] void not_known(Argument argument) {
-  argument.call().walk.fail(diagnostic(
-      Code::argument_not_known, argument.where(), describe_argument(argument)));
+[[noreturn]] void not_known(Argument argument, bool open) {
+  Diagnostic d = diagnostic(Code::argument_not_known, argument.where(),
+                            describe_argument(argument));
+  d.open = open;
+  argument.call().walk.fail(std::move(d));
 }
 
 }  // namespace
@@ -92,7 +94,8 @@ ir::Dim int_argument_or(Argument argument, ir::Dim otherwise) {
 
 int64_t known_int_argument(Argument argument) {
   const ir::Dim value = int_argument(argument);
-  if (!value.is_constant() || value.overflowed()) not_known(argument);
+  if (!value.is_constant() || value.overflowed())
+    not_known(argument, value.is_open());
   return value.value();
 }
 
@@ -100,14 +103,14 @@ bool bool_argument_or(Argument argument, bool otherwise) {
   if (!argument.given()) return otherwise;
   const auto* value = argument.value().get_if<BoolValue>();
   if (!value) wrong_argument(argument, "`true` or `false`");
-  if (!value->value) not_known(argument);
+  if (!value->value) not_known(argument, value->open);
   return *value->value;
 }
 
 std::string str_argument(Argument argument) {
   const auto* value = argument.value().get_if<StrValue>();
   if (!value) wrong_argument(argument, "a `str`");
-  if (!value->value) not_known(argument);
+  if (!value->value) not_known(argument, false);
   return *value->value;
 }
 
@@ -151,7 +154,8 @@ std::vector<int64_t> known_ints_argument(Argument argument) {
     auto number = as_int(argument, value);
     if (!number)
       wrong_argument(argument, value, "an `int` or a tuple of `int`s");
-    if (!number->is_constant() || number->overflowed()) not_known(argument);
+    if (!number->is_constant() || number->overflowed())
+      not_known(argument, number->is_open());
     out.push_back(number->value());
   };
   if (const TupleValue* tuple = argument.value().tuple())

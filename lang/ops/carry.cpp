@@ -7,6 +7,7 @@
 #include "lang/context/scope.h"
 #include "lang/context/traced_text.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -170,8 +171,26 @@ Value carry_shape(Walk& walk, const Value& value, const AxisSet& varies) {
   });
 }
 
-bool same_carry(Walk& walk, Value& before, const Value& after,
+Value with_sizes_of(Walk& walk, const Value& before, const Value& after) {
+  if (walk.mode() != Mode::check) return after;
+  std::vector<const ArrayCell*> known;
+  for_each_leaf(before,
+                [&](const Value& leaf) { known.push_back(leaf.array()); });
+  size_t next = 0;
+  return map_leaves(after, [&](const Value& leaf) -> Value {
+    const ArrayCell* was = next < known.size() ? known[next] : nullptr;
+    ++next;
+    const auto* array = leaf.get_if<ArrayValue>();
+    if (!array || !was || (*array)->weak ||
+        !same_sizes((*array)->type.shape, was->type.shape))
+      return leaf;
+    return taken_for(walk, *array, was->type.shape);
+  });
+}
+
+bool same_carry(Walk& walk, Value& before, const Value& given,
                 const AxisSet& extra, bool& grown) {
+  const Value after = with_sizes_of(walk, before, given);
   std::vector<Value> leaves;
   for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
   size_t next = 0;

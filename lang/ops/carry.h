@@ -23,10 +23,13 @@ Value as_variable(Walk& walk, const Value& value, Span where);
 /// What the tree is inside the loop: its arrays are open leaves, which vary
 /// over `varies`, too.
 Value carry_shape(Walk& walk, const Value& value, const AxisSet& varies);
-/// Whether `after` has the type of `before`; grows the axes over which the
-/// leaves of `before` vary by those of `after` and `extra`, and gives its
-/// numbers the types that they become. `grown` is set if it did either: the
-/// loop has to be walked once more.
+/// `after` with the sizes that the leaves of `before` have, where they may be
+/// those: while checking, of open sizes.
+Value with_sizes_of(Walk& walk, const Value& before, const Value& after);
+/// Whether `after` has the type of `before`, as far as that is known; grows the
+/// axes over which the leaves of `before` vary by those of `after` and `extra`,
+/// and gives its numbers the types that they become. `grown` is set if it did
+/// either: the loop has to be walked once more.
 bool same_carry(Walk& walk, Value& before, const Value& after,
                 const AxisSet& extra, bool& grown);
 

@@ -16,6 +16,7 @@
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/contraction_order.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -71,6 +72,7 @@ class Einsum {
     for (size_t i = 0; i < arrays.size(); ++i)
       items.push_back(bind(terms_[i], arrays[i], operands[i].where));
     const Labels output = output_labels();
+    take_sizes(items);
     stretch(items);
     for (Indexed& item : items) item = diagonals(std::move(item));
     const Indexed all = sum_out(multiply(std::move(items), output), output);
@@ -146,17 +148,21 @@ class Einsum {
   void bind_size(Label label, const ArrayValue& x, int axis, Span where) {
     const ir::Dim& size = x->type.shape[axis];
     auto [known, is_new] = sizes_.emplace(label, size);
-    if (is_new || known->second == size) return;
-    const bool stretches = label < 0;
-    if (stretches && known->second == ir::Dim(1)) known->second = size;
-    if (stretches && (size == ir::Dim(1) || known->second == size)) return;
+    if (is_new) return;
+    const auto both = label < 0 ? broadcast_size(walk_, known->second, size)
+                                : same_size(known->second, size);
+    if (both) {
+      known->second = *both;
+      return;
+    }
     const std::string name =
         label < 0 ? "..." : std::string(1, static_cast<char>(label));
     walk_.fail(
         diagnostic(Code::bad_subscripts, where,
                    fmt::format("index `{}` has size {} and size {}", name,
                                known->second.to_string(), size.to_string()))
-            .set_label(x->type.to_string()));
+            .set_label(x->type.to_string())
+            .about(known->second - size));
   }
 
   Labels output_labels() {
@@ -182,6 +188,17 @@ class Einsum {
         wrong(fmt::format("the result has the index `{}` twice", name));
     }
     return result_->with_rest(result_->ellipsis ? rest_ : 0);
+  }
+
+  /// All operands have one size for each index; but 1 may be stretched.
+  void take_sizes(std::vector<Indexed>& items) {
+    for (Indexed& item : items) {
+      ir::Shape shape = item.array->type.shape;
+      for (size_t i = 0; i < shape.size(); ++i)
+        if (item.labels[i] >= 0 || shape[i] != ir::Dim(1))
+          shape[i] = sizes_.at(item.labels[i]);
+      item.array = taken_for(walk_, item.array, std::move(shape));
+    }
   }
 
   /// Axes of `...` that have size 1 against another size are left out: the

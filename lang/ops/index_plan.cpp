@@ -8,6 +8,7 @@
 #include "lang/context/literals.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
@@ -64,10 +65,18 @@ SliceRange known_slice(std::optional<int64_t> start,
 
 namespace {
 
-/// The same where sizes are symbols: bounds are taken to be in range.
-SliceRange symbolic_slice(std::optional<ir::Dim> start,
+/// The same where sizes are symbols: bounds are taken to be in range, but of an
+/// open size, of which nobody knows how large it is, only an end is left away.
+SliceRange symbolic_slice(Walk& walk, std::optional<ir::Dim> start,
                           std::optional<ir::Dim> stop, int64_t step,
                           const ir::Dim& n) {
+  const bool open =
+      n.is_open() || (start && start->is_open()) || (stop && stop->is_open());
+  if (open && step < 0 && (start || stop)) return {0, 1, walk.open_size()};
+  if (open && stop && !counts_from_end(*stop))
+    stop = walk.extreme_size(false, *stop, n);
+  if (open && start && counts_from_end(*start))
+    start = walk.extreme_size(true, n + *start, 0);
   for (auto* bound : {&start, &stop})
     if (*bound && counts_from_end(**bound)) *bound = n + **bound;
   const ir::Dim first = start ? *start : step > 0 ? ir::Dim(0) : n - 1;
@@ -238,9 +247,10 @@ class Planner {
       walk_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
                             mask->type.to_string()));
     for (int i = 0; i < mask->type.rank(); ++i)
-      if (!(mask->type.shape[i] == type_.shape[axis_ + i]))
+      if (!same_size(mask->type.shape[i], type_.shape[axis_ + i]))
         walk_.fail(diagnostic(Code::mask_shape, where, mask->type.to_string(),
                               type_.to_string())
+                       .about(mask->type.shape[i] - type_.shape[axis_ + i])
                        .add_fact(fmt::format(
                            "axis {} has size {} there and {} here", axis_ + i,
                            type_.shape[axis_ + i].to_string(),
@@ -265,14 +275,16 @@ class Planner {
         continue;
       }
       const auto common =
-          broadcast_shape(plan_.computed_shape, s.index->type.shape);
-      if (!common)
-        walk_.fail(
+          broadcast_shape(walk_, plan_.computed_shape, s.index->type.shape);
+      if (!common) {
+        Diagnostic d =
             diagnostic(Code::shapes_differ, s.where, "indexing",
                        ir::Type{DType::I32, plan_.computed_shape}.to_string(),
-                       s.index->type.to_string())
-                .add_note(first.where, "the first index array")
-                .set_help("index arrays are broadcast to one shape"));
+                       s.index->type.to_string());
+        d.add_note(first.where, "the first index array");
+        d.set_help("index arrays are broadcast to one shape");
+        walk_.fail(about_shapes(d, plan_.computed_shape, s.index->type.shape));
+      }
       plan_.computed_shape = *common;
     }
     // Beside index arrays an int counts as one (NumPy).
@@ -313,20 +325,18 @@ SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size) {
   };
   const auto start = bound(item.start), stop = bound(item.stop);
   const ir::Dim step = bound(item.step).value_or(1);
-  if (!known) {
-    const uint32_t id = walk.new_symbol_id();
-    return {0, 1, ir::Dim::symbol(id, fmt::format("?k{}", id))};
-  }
+  if (!known) return {0, 1, walk.open_size()};
   if (!step.is_constant())
     walk.fail(diagnostic(Code::argument_not_known, item.step->where,
-                         "the step of a slice"));
+                         "the step of a slice")
+                  .about(step));
   if (step.value() == 0)
     walk.fail(diagnostic(Code::zero_step, item.where, "a slice"));
   const auto constant = [](const std::optional<ir::Dim>& d) {
     return !d || d->is_constant();
   };
   if (!size.is_constant() || !constant(start) || !constant(stop))
-    return symbolic_slice(start, stop, step.value(), size);
+    return symbolic_slice(walk, start, stop, step.value(), size);
   const auto value = [](const std::optional<ir::Dim>& d) {
     return d ? std::optional(d->value()) : std::nullopt;
   };

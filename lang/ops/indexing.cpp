@@ -11,6 +11,7 @@
 #include "lang/ops/elements.h"
 #include "lang/ops/index_plan.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 
 namespace unisono::lang {
@@ -77,20 +78,6 @@ ArrayValue read_array(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
 
 // ---- writing an array ------------------------------------------------------
 
-/// In check mode: the value fits a part of which a size is known only at run
-/// time, if it fits for some such size.
-bool may_fit(const ir::Shape& value, const ir::Shape& part) {
-  if (value.size() > part.size()) return false;
-  const size_t lead = part.size() - value.size();
-  for (size_t i = 0; i < value.size(); ++i) {
-    const ir::Dim &have = value[i], &want = part[lead + i];
-    if (!(have == want) && !(have == ir::Dim(1)) &&
-        !want.to_string().starts_with('?'))
-      return false;
-  }
-  return true;
-}
-
 /// The value at the selected shape and x's element type.
 ArrayValue fitted_value(Walk& walk, const ArrayValue& base,
                         const CallArgument& value, const ir::Shape& shape,
@@ -114,17 +101,14 @@ ArrayValue fitted_value(Walk& walk, const ArrayValue& base,
     std::iota(surplus.begin(), surplus.end(), 0);
     out = remove_axes(walk, out, surplus, where);
   }
-  const auto common_shape = broadcast_shape(out->type.shape, shape);
-  if (walk.mode() == Mode::check && may_fit(out->type.shape, shape)) {
-    ArrayValue fitted = walk.unknown_array({base->type.dtype, shape});
-    copy_facts(*out, *fitted);
-    return fitted;
+  const auto broadcast = broadcast_shape(walk, out->type.shape, shape);
+  if (!broadcast || !same_sizes(*broadcast, shape)) {
+    Diagnostic d =
+        diagnostic(Code::assigned_shape, value.where, out->type.to_string(),
+                   ir::Type{base->type.dtype, shape}.to_string());
+    d.set_label(out->type.to_string());
+    walk.fail(about_shapes(d, out->type.shape, shape));
   }
-  if (!common_shape || *common_shape != shape)
-    walk.fail(diagnostic(Code::assigned_shape, value.where,
-                         out->type.to_string(),
-                         ir::Type{base->type.dtype, shape}.to_string())
-                  .set_label(out->type.to_string()));
   return broadcast_to(walk, out, shape, where);
 }
 
@@ -152,12 +136,15 @@ std::optional<ArrayValue> select_update(Walk& walk, const ArrayValue& base,
                                         const CallArgument& value, Span where) {
   const ArrayValue* found = lone_mask(items);
   if (!found) return std::nullopt;
-  const ArrayValue& mask = *found;
+  ArrayValue mask = *found;
   const ir::Shape& shape = base->type.shape;
   const size_t rank = mask->type.shape.size();
-  if (rank > shape.size() || !std::equal(mask->type.shape.begin(),
-                                         mask->type.shape.end(), shape.begin()))
+  if (rank > shape.size()) return std::nullopt;
+  const ir::Shape masked(shape.begin(),
+                         shape.begin() + static_cast<int64_t>(rank));
+  if (!same_sizes(mask->type.shape, masked))
     return std::nullopt;  // the plan has the words for it
+  mask = taken_for(walk, mask, masked);
   const ArrayCell* array = value.value.array();
   if (array && array->type.shape.size() > shape.size() - rank)
     return std::nullopt;
@@ -312,7 +299,8 @@ bool is_host_scalar(Walk& walk, const Value& index) {
 std::optional<Value> any_tuple(Walk& walk, const TupleValue& tuple) {
   std::optional<Value> item;
   const auto same = [](const Value& x, const Value& y) -> std::optional<Value> {
-    return type_name(x) == type_name(y) ? std::optional(x) : std::nullopt;
+    return open_type_name(x) == open_type_name(y) ? std::optional(x)
+                                                  : std::nullopt;
   };
   for (const Value& each : tuple.items) {
     item = common_item(
@@ -331,16 +319,23 @@ std::optional<Value> any_tuple(Walk& walk, const TupleValue& tuple) {
 /// What any item of the tuple is, while checking: its type, if they have one.
 std::optional<Value> any_item(Walk& walk, const TupleValue& tuple) {
   if (tuple.items.empty()) return std::nullopt;
-  for (const Value& item : tuple.items)
-    if (type_name(item) != type_name(tuple.items[0]))
+  bool alike = true;
+  for (const Value& item : tuple.items) {
+    if (open_type_name(item) != open_type_name(tuple.items[0]))
       return any_tuple(walk, tuple);
+    alike &= type_name(item) == type_name(tuple.items[0]);
+  }
   bool value = true;
   const Value any = map_leaves(tuple.items[0], [&](const Value& leaf) -> Value {
     if (leaf.is<StrValue>()) return StrValue{};
     if (leaf.is<BoolValue>()) return BoolValue{};
     if (leaf.is<IntValue>()) return unknown_int(walk);
     value = value && leaf.array();
-    return leaf;
+    if (alike || !leaf.array()) return leaf;
+    ir::Shape shape = leaf.array()->type.shape;
+    for (ir::Dim& size : shape)
+      if (size.is_open()) size = walk.open_size();
+    return taken_for(walk, *leaf.get_if<ArrayValue>(), std::move(shape));
   });
   return value ? std::optional(carry_shape(walk, any, {})) : std::nullopt;
 }
@@ -364,7 +359,8 @@ size_t tuple_position(Walk& walk, const TupleValue& tuple, const Value& given,
   }
   if (!i->value.is_constant())
     walk.fail(
-        diagnostic(Code::argument_not_known, where, "the index of a tuple"));
+        diagnostic(Code::argument_not_known, where, "the index of a tuple")
+            .about(i->value));
   const auto n = static_cast<int64_t>(tuple.items.size());
   const int64_t at = i->value.value();
   if (at < -n || at >= n)
@@ -393,8 +389,9 @@ Value index_tuple(Walk& walk, const TupleValue& tuple,
       if (const auto any = any_item(walk, tuple))
         return ManyValue{std::make_shared<const Value>(*any)};
     if (!range.start.is_constant() || !range.size.is_constant())
-      walk.fail(diagnostic(Code::argument_not_known, item.where,
-                           "a slice of a tuple"));
+      walk.fail(
+          diagnostic(Code::argument_not_known, item.where, "a slice of a tuple")
+              .about(range.start, range.size));
     for (int64_t i = 0; i < range.size.value(); ++i)
       out.push_back(tuple.items[range.start.value() + i * range.step.value()]);
     return make_tuple(std::move(out));
@@ -545,7 +542,7 @@ Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
     std::vector<Value> out = tuple->items;
     if (walk.mode() == Mode::check && is_host_scalar(walk, item.value))
       if (const auto any = any_item(walk, *tuple);
-          any && type_name(*any) == type_name(value.value))
+          any && open_type_name(*any) == open_type_name(value.value))
         // One of them, and nobody knows which: each may be it.
         return make_tuple(std::vector<Value>(out.size(), *any));
     out[tuple_position(walk, *tuple, item.value, item.where)] = value.value;

@@ -11,6 +11,7 @@
 #include "lang/context/literals.h"
 #include "lang/context/scope.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/small_work.h"
 #include "lang/ops/text.h"
 #include "lang/syntax/precedence.h"
@@ -125,12 +126,23 @@ bool compare(ir::Op op, const T& x, const T& y) {
 
 // ---- host values -----------------------------------------------------------
 
+/// Whether an int or a bool in it is one that only running tells, as it depends
+/// on a size.
+bool depends_on_open(const Value& value) {
+  bool open = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    if (const auto* i = leaf.get_if<IntValue>()) open |= i->value.is_open();
+    if (const auto* b = leaf.get_if<BoolValue>()) open |= b->open;
+  });
+  return open;
+}
+
 std::optional<Value> host_comparison(BinaryOp op, const Value& a,
                                      const Value& b) {
   if (op == BinaryOp::eq || op == BinaryOp::ne) {
     const auto equal = host_equal(a, b);
     if (!equal) return std::nullopt;
-    if (!*equal) return BoolValue{};
+    if (!*equal) return BoolValue{{}, depends_on_open(a) || depends_on_open(b)};
     return BoolValue{**equal == (op == BinaryOp::eq)};
   }
   if (const auto *x = a.get_if<IntValue>(), *y = b.get_if<IntValue>(); x && y) {
@@ -138,7 +150,7 @@ std::optional<Value> host_comparison(BinaryOp op, const Value& a,
       return BoolValue{
           compare(*operation_of(op), x->value.value(), y->value.value())};
     const ir::Dim difference = x->value - y->value;
-    if (!difference.is_constant()) return BoolValue{};
+    if (!difference.is_constant()) return BoolValue{{}, difference.is_open()};
     return BoolValue{
         compare<int64_t>(*operation_of(op), difference.value(), 0)};
   }
@@ -176,8 +188,7 @@ std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
   const bool constant = a.is_constant() && b.is_constant();
   // Of what the check does not know, a sum with very many terms is one more.
   const auto polynomial = [&](ir::Dim value) {
-    if (value.overflowed() && !constant)
-      value = ir::Dim::symbol(walk.new_symbol_id(), "int");
+    if (value.overflowed() && !constant) value = walk.open_size();
     return checked_int(walk, std::move(value), where);
   };
   if (op == BinaryOp::add) return polynomial(a + b);
@@ -192,9 +203,7 @@ std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
         DType::F32, true, where);
   }
   if (class_of(op) != OpClass::bits) return std::nullopt;
-  if (!constant)
-    return checked_int(walk, ir::Dim::symbol(walk.new_symbol_id(), "int"),
-                       where);
+  if (!constant) return checked_int(walk, walk.open_size(), where);
   const auto bits = int_bits(op, a.value(), b.value());
   if (!bits)
     walk.fail(diagnostic(Code::int_overflow, where, where.text())
@@ -289,7 +298,8 @@ std::optional<Value> join_many(const Value& a, const Value& b) {
     for (const Value& one : items) {
       if (!item) item = one;
       const bool whole = is_whole_number(*item) && is_whole_number(one);
-      if (!whole && type_name(*item) != type_name(one)) return std::nullopt;
+      if (!whole && open_type_name(*item) != open_type_name(one))
+        return std::nullopt;
       if (whole && item->is<IntValue>()) item = one;
     }
   }
@@ -365,11 +375,12 @@ std::optional<Value> host_logic(BinaryOp op, const Value& a, const Value& b) {
   const bool both = op == BinaryOp::logical_and || op == BinaryOp::bit_and;
   const bool either = op == BinaryOp::logical_or || op == BinaryOp::bit_or;
   const bool known = x->value && y->value;
+  const BoolValue unknown{{}, x->open || y->open};
   if (op == BinaryOp::bit_xor)
-    return known ? BoolValue{*x->value != *y->value} : BoolValue{};
+    return known ? BoolValue{*x->value != *y->value} : unknown;
   if (!both && !either) return std::nullopt;
   if (x->value == either || y->value == either) return BoolValue{either};
-  return known ? BoolValue{both} : BoolValue{};
+  return known ? BoolValue{both} : unknown;
 }
 }  // namespace
 
@@ -414,7 +425,7 @@ Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
   };
   if (const auto* host = a.value.get_if<BoolValue>();
       host && op != UnaryOp::negate)
-    return host->value ? BoolValue{!*host->value} : BoolValue{};
+    return host->value ? BoolValue{!*host->value} : *host;
   if (op == UnaryOp::logical_not) {
     const ArrayCell* array = a.value.array();
     if (!array || !is_bool(array->type.dtype))
@@ -569,49 +580,19 @@ std::vector<ArrayValue> promote_to_float(Walk& walk,
 
 // ---- broadcasting ----------------------------------------------------------
 
-namespace {
-
-/// What two arrays broadcast to, where `meet` gives the size of two axes that
-/// are neither equal nor 1, or nothing.
-template <class Meet>
-std::optional<ir::Shape> broadcast_by(const ir::Shape& a, const ir::Shape& b,
-                                      const Meet& meet) {
+std::optional<ir::Shape> broadcast_shape(Walk& walk, const ir::Shape& a,
+                                         const ir::Shape& b) {
   const ir::Shape& longer = a.size() >= b.size() ? a : b;
   const ir::Shape& shorter = a.size() >= b.size() ? b : a;
   ir::Shape out = longer;
   const size_t lead = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
     ir::Dim& size = out[lead + i];
-    if (size == shorter[i] || shorter[i] == ir::Dim(1)) continue;
-    const std::optional<ir::Dim> both =
-        size == ir::Dim(1) ? shorter[i] : meet(size, shorter[i]);
+    const auto both = broadcast_size(walk, size, shorter[i]);
     if (!both) return std::nullopt;
     size = *both;
   }
   return out;
-}
-
-/// Whether only running tells what the size is.
-bool is_open(const ir::Dim& size) {
-  return size.to_string().find('?') != std::string::npos;
-}
-
-}  // namespace
-
-std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
-                                         const ir::Shape& b) {
-  return broadcast_by(a, b, [](const ir::Dim&, const ir::Dim&) {
-    return std::optional<ir::Dim>();
-  });
-}
-
-std::optional<ir::Dim> equal_size(Walk& walk, const ir::Dim& a,
-                                  const ir::Dim& b) {
-  if (a == b) return a;
-  if (walk.mode() != Mode::check || walk.in_compiled_code())
-    return std::nullopt;
-  if (is_open(a)) return is_open(b) ? unknown_int(walk).value : b;
-  return is_open(b) ? std::optional(a) : std::nullopt;
 }
 
 ArrayValue taken_for(Walk& walk, const ArrayValue& array, ir::Shape shape) {
@@ -635,17 +616,6 @@ std::string difference(const ir::Shape& a, const ir::Shape& b) {
   return "the ranks differ";
 }
 
-/// Whether an array of this shape can be broadcast to another one, if sizes
-/// that only running tells are what they have to be.
-bool may_broadcast(Walk& walk, const ir::Shape& from, const ir::Shape& to) {
-  if (from.size() > to.size()) return false;
-  const size_t lead = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i)
-    if (from[i] != ir::Dim(1) && !equal_size(walk, from[i], to[lead + i]))
-      return false;
-  return true;
-}
-
 bool all_constant(const ir::Shape& shape) {
   for (const ir::Dim& d : shape)
     if (!d.is_constant()) return false;
@@ -655,27 +625,28 @@ bool all_constant(const ir::Shape& shape) {
 [[noreturn]] void fail_shapes(Walk& walk, const ir::Type& a, const ir::Type& b,
                               Span where, std::string_view what) {
   const bool known = all_constant(a.shape) && all_constant(b.shape);
-  walk.fail(
-      diagnostic(Code::shapes_differ, where, what, a.to_string(), b.to_string())
-          .set_label(fmt::format("{} and {}", a.to_string(), b.to_string()))
-          .add_fact(difference(a.shape, b.shape))
-          .set_help(known ? "sizes must be equal, or one of them 1"
-                          : "state that sizes are equal with `x as f32[n]`, "
-                            "which is checked when it runs"));
+  Diagnostic d = diagnostic(Code::shapes_differ, where, what, a.to_string(),
+                            b.to_string());
+  d.set_label(fmt::format("{} and {}", a.to_string(), b.to_string()));
+  d.add_fact(difference(a.shape, b.shape));
+  d.set_help(known ? "sizes must be equal, or one of them 1"
+                   : "state that sizes are equal with `x as f32[n]`, which is "
+                     "checked when it runs");
+  walk.fail(about_shapes(d, a.shape, b.shape));
 }
 
 }  // namespace
 
 ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
                         const ir::Shape& shape, Span where) {
-  if (array->type.shape == shape) return array;
-  const auto common = broadcast_shape(array->type.shape, shape);
-  if (!common || *common != shape) {
-    if (!may_broadcast(walk, array->type.shape, shape))
-      fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
-                  "broadcasting");
+  const ir::Shape& from = array->type.shape;
+  if (from == shape) return array;
+  const auto common = broadcast_shape(walk, from, shape);
+  if (!common || !same_sizes(*common, shape))
+    fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
+                "broadcasting");
+  if (from.size() == shape.size() && same_sizes(from, shape))
     return taken_for(walk, array, shape);
-  }
   if (array->weak)
     return broadcast_to(
         walk, cast_to(walk, array, default_dtype(*array), where), shape, where);
@@ -688,10 +659,14 @@ ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
     return constant;
   }
   ir::BroadcastAttrs attrs{shape, {}};
-  const size_t lead = shape.size() - array->type.shape.size();
-  for (size_t i = lead; i < shape.size(); ++i)
+  const size_t lead = shape.size() - from.size();
+  ir::Shape own = from;
+  for (size_t i = lead; i < shape.size(); ++i) {
     attrs.axes.push_back(static_cast<int>(i));
-  return walk.add(ir::Op::broadcast, {array}, std::move(attrs), where);
+    if (own[i - lead] != ir::Dim(1)) own[i - lead] = shape[i];
+  }
+  return walk.add(ir::Op::broadcast, {taken_for(walk, array, std::move(own))},
+                  std::move(attrs), where);
 }
 
 void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
@@ -700,10 +675,8 @@ void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
   if (arrays.empty()) return;
   ir::Type common = arrays[0]->type;
   for (size_t i = 1; i < arrays.size(); ++i) {
-    const auto shape = broadcast_by(common.shape, arrays[i]->type.shape,
-                                    [&](const ir::Dim& a, const ir::Dim& b) {
-                                      return equal_size(walk, a, b);
-                                    });
+    const auto shape =
+        broadcast_shape(walk, common.shape, arrays[i]->type.shape);
     if (!shape) {
       ir::Type seen = arrays[i]->type;
       // In the words of the program: types before promotion.

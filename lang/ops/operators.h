@@ -71,16 +71,11 @@ std::vector<ArrayValue> promote_to_float(Walk& walk,
                                          std::span<const CallArgument> operands,
                                          std::string_view what);
 
-/// NumPy's rule: aligned at the last axis, sizes proved equal or literally 1.
-/// Nothing if they do not fit.
-std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
+/// NumPy's rule: aligned at the last axis, sizes equal or one of them 1.
+/// Nothing if they do not fit; open sizes are what they have to be (sizes.h).
+std::optional<ir::Shape> broadcast_shape(Walk& walk, const ir::Shape& a,
                                          const ir::Shape& b);
-/// The size of two axes that must have the same one, or nothing if they have
-/// not. Sizes that only running tells are what they have to be: while checking,
-/// outside of compiled code, where the run looks at them.
-std::optional<ir::Dim> equal_size(Walk& walk, const ir::Dim& a,
-                                  const ir::Dim& b);
-/// An array of which `equal_size` has told the sizes.
+/// The array, of which a question of sizes.h has told that this is its shape.
 ArrayValue taken_for(Walk& walk, const ArrayValue& array, ir::Shape shape);
 /// The array at this shape, which it must fit (an error otherwise).
 ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,

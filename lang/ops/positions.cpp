@@ -241,8 +241,7 @@ std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
     wide |= d.is_constant() && d.value() > INT32_MAX;
   const DType dtype = wide ? DType::I64 : DType::I32;
   if (!constant && walk.mode() == Mode::check) {
-    const uint32_t id = walk.new_symbol_id();
-    const ir::Dim count = ir::Dim::symbol(id, fmt::format("?k{}", id));
+    const ir::Dim count = walk.open_size();
     std::vector<ArrayValue> out;
     for (size_t i = 0; i < shape.size(); ++i) {
       out.push_back(walk.unknown_array({dtype, {count}}));

@@ -23,10 +23,7 @@ void check_text_size(Walk& walk, size_t bytes, Span where) {
   walk.count_host_bytes(static_cast<int64_t>(bytes), where);
 }
 
-IntValue unknown_int(Walk& walk) {
-  const uint32_t id = walk.new_symbol_id();
-  return IntValue{ir::Dim::symbol(id, fmt::format("?k{}", id))};
-}
+IntValue unknown_int(Walk& walk) { return IntValue{walk.open_size()}; }
 
 const ArrayValue* integer_scalar(const Value& value) {
   const auto* array = value.get_if<ArrayValue>();

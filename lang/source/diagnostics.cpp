@@ -174,8 +174,18 @@ Diagnostic& Diagnostic::add_fact(std::string text) {
   facts.push_back(std::move(text));
   return *this;
 }
+namespace {
+/// Whether it holds the name of an open size, `?k12`, which no program knows.
+bool names_open_size(std::string_view text) {
+  for (size_t i = 0; (i = text.find("?k", i)) != text.npos; i += 2)
+    if (i + 2 < text.size() && text[i + 2] >= '0' && text[i + 2] <= '9')
+      return true;
+  return false;
+}
+}  // namespace
+
 Diagnostic& Diagnostic::set_help(std::string text) {
-  help = std::move(text);
+  help = names_open_size(text) ? "" : std::move(text);
   return *this;
 }
 

@@ -17,6 +17,7 @@ enum class Severity : uint8_t { error, warning, note, performance };
 /// Every message there is: Code::unexpected_token. See diagnostics.def.
 enum class Code : uint16_t {
 #define DIAGNOSTIC(code, severity, enumerator, text, title) enumerator,
+#define DIAGNOSTIC_OF_SIZES DIAGNOSTIC
 #include "lang/source/diagnostics.def"
 };
 
@@ -27,11 +28,14 @@ struct CodeInfo {
   std::string_view name;    ///< "unexpected_token"
   std::string_view text;    ///< of the message, with {} for arguments
   std::string_view title;   ///< of the page in docs/errors
+  bool of_sizes = false;    ///< needs Diagnostic::about
 };
 /// All rows, in the order of the table.
 inline constexpr CodeInfo all_codes[] = {
 #define DIAGNOSTIC(code, severity, enumerator, text, title) \
   {Code::enumerator, Severity::severity, #code, #enumerator, text, title},
+#define DIAGNOSTIC_OF_SIZES(code, severity, enumerator, text, title) \
+  {Code::enumerator, Severity::severity, #code, #enumerator, text, title, true},
 #include "lang/source/diagnostics.def"
 };
 constexpr const CodeInfo& info(Code code) {
@@ -54,7 +58,17 @@ struct Diagnostic {
   std::vector<Note> notes;         ///< other places
   std::vector<std::string> facts;  ///< the `= ...` lines
   std::string help;                ///< one suggestion, without `help:`
+  bool open = false;               ///< about a size that only running tells
+  bool tells_sizes = false;        ///< `about` was called
 
+  /// The sizes, or differences of sizes, that this is about. If one is open,
+  /// there may be no mistake: while checking it is a question (Walk::fail).
+  template <class... Size>
+  Diagnostic& about(const Size&... sizes) {
+    open |= (sizes.is_open() || ...);
+    tells_sizes = true;
+    return *this;
+  }
   Diagnostic& set_label(std::string text);
   Diagnostic& add_note(Span where, std::string text);
   Diagnostic& add_fact(std::string text);

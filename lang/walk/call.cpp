@@ -168,11 +168,11 @@ void append_value(std::string& key, const Value& value) {
 
 // ---- definitions -----------------------------------------------------------
 
-/// A size must be a number here, as in `unrolled(n)`: a definition cannot tell,
-/// but calls do.
+/// It is about an open size, which running tells; or a size must be a number,
+/// as in `unrolled(n)`: a definition cannot tell, but calls do.
 bool Walker::is_open(const Failure& failure) const {
-  return walk_.context().checking_definition &&
-         (failure.open || failure.diagnostic.code == Code::argument_not_known);
+  return failure.open || (walk_.context().checking_definition &&
+                          failure.diagnostic.code == Code::argument_not_known);
 }
 
 bool Walker::can_be_checked(const Function& function) {
@@ -626,11 +626,7 @@ namespace {
 /// that is not a number.
 Value any_such_value(Walk& walk, const Value& value) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
-    const auto any_size = [&] {
-      const uint32_t id = walk.new_symbol_id();
-      return ir::Dim::symbol(id, fmt::format("?k{}", id));
-    };
-    if (leaf.is<IntValue>()) return IntValue{any_size()};
+    if (leaf.is<IntValue>()) return IntValue{walk.open_size()};
     if (leaf.is<BoolValue>()) return BoolValue{};
     if (leaf.is<StrValue>()) return StrValue{};
     const ArrayCell* array = leaf.array();
@@ -639,7 +635,7 @@ Value any_such_value(Walk& walk, const Value& value) {
       return walk.unknown_number(is_floating(array->type.dtype));
     ir::Type type = array->type;
     for (ir::Dim& size : type.shape)
-      if (!size.is_constant()) size = any_size();
+      if (!size.is_constant()) size = walk.open_size();
     const ArrayValue any = walk.unknown_array(std::move(type));
     any->varies = array->varies;
     any->varies_from = array->varies_from;

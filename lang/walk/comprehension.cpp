@@ -237,21 +237,27 @@ Value Walker::mapped(const Value& over, const Member& member, Span where,
 
 /// What `member` gives of each number of a range or each row: `part`, which is
 /// the element or the condition of a comprehension. The check finds out whether
-/// it can be code.
+/// it can be code, or the run, where that is left to it.
 Value Walker::members(const Expr& part, const Value& over, const Member& member,
                       Span where, Span all) {
   if (walk_.in_compiled_code()) return mapped(over, member, where, all);
   const bool is_code = !s_.by_turns.contains(&part);
-  if (is_code && !checking()) return mapped(over, member, where, all);
+  if (is_code && !checking() && s_.as_code.contains(&part))
+    return mapped(over, member, where, all);
   if (is_code) {
-    const size_t found = s_.found.size(), types = s_.types.size();
+    const auto reports = [&]() -> const std::vector<Diagnostic>& {
+      return checking() ? s_.found : walk_.diagnostics().all();
+    };
+    const size_t found = reports().size(), types = s_.types.size();
     const bool gave_up = s_.gave_up;
     try {
-      return mapped(over, member, where, all);
+      const Value value = mapped(over, member, where, all);
+      s_.as_code.insert(&part);
+      return value;
     } catch (const Failure& failure) {
-      const bool told = failure.reported && s_.found.size() > found;
+      const bool told = failure.reported && reports().size() > found;
       if (failure.open || failure.reported != told) throw;
-      const Code code = told ? s_.found[found].code : failure.diagnostic.code;
+      const Code code = told ? reports()[found].code : failure.diagnostic.code;
       if (!may_be_of_compiled_code(code)) throw;
       // The next comprehension may meet the same.
       forget_found(found);
@@ -281,7 +287,7 @@ Value Walker::selected(const Comprehension& e, const Value& over,
     if (!count) count = type.shape[0];
     if (type.shape[0] == *count) return part;
     type.shape[0] = *count;  // while checking: of each leaf another symbol
-    return walk_.unknown_array(std::move(type));
+    return taken_for(walk_, *part.get_if<ArrayValue>(), std::move(type.shape));
   });
   return IterableValue{std::make_shared<const Rows>(std::move(tree), *count)};
 }
@@ -405,7 +411,8 @@ bool Walker::add_known_turns(const Comprehension& e, size_t generator,
     if (!number) return false;
     if (!number->value.is_constant())
       walk_.fail(diagnostic(Code::argument_not_known, g.iterable->span,
-                            "the range of this comprehension"));
+                            "the range of this comprehension")
+                     .about(number->value));
   }
   const KnownRange known = host_range(*range, g.iterable->span);
   if (known.turns() > most) return false;

@@ -12,6 +12,7 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "lang/syntax/jumps.h"
 #include "lang/walk/host_loop.h"
@@ -33,8 +34,9 @@ bool is_unit(const Value& value) {
 /// lengths may differ between them; but where calls know which, it is left to
 /// them.
 bool host_chooses(const Walk& walk, bool array_decides) {
-  return walk.mode() == Mode::check && !walk.in_compiled_code() &&
-         (array_decides || !walk.context().checking_definition);
+  return walk.mode() == Mode::check &&
+         (array_decides ? !walk.in_compiled_code()
+                        : !walk.context().checking_definition);
 }
 
 /// The type that both can have: a literal adopts the other's. Nothing if there
@@ -59,8 +61,9 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
   if (checking() && (!c.array || !walk_.in_compiled_code())) {
     // Only running tells which; one of them it is.
     if (!c.array && a.is<IntValue>() && b.is<IntValue>())
-      return Value(IntValue{ir::Dim::symbol(walk_.new_symbol_id(), "int")});
-    if (a.is<BoolValue>() && b.is<BoolValue>()) return Value(BoolValue{});
+      return Value(IntValue{walk_.open_size()});
+    if (a.is<BoolValue>() && b.is<BoolValue>())
+      return Value(BoolValue{{}, c.open});
     if (a.is<StrValue>() && b.is<StrValue>()) return Value(StrValue{});
   }
   const auto ta = element_type(a), tb = element_type(b);
@@ -72,9 +75,11 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
   const bool any_size = host_chooses(walk_, c.array != nullptr);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == other[i]) continue;
-    if (!any_size) return std::nullopt;
-    const uint32_t id = walk_.new_symbol_id();
-    shape[i] = ir::Dim::symbol(id, fmt::format("?k{}", id));
+    const auto both = any_size  ? walk_.open_size()
+                      : c.array ? same_size(shape[i], other[i])
+                                : std::nullopt;
+    if (!both) return std::nullopt;
+    shape[i] = *both;
   }
   const ArrayValue met = type->weak
                              ? walk_.unknown_number(is_floating(type->dtype))
@@ -163,7 +168,7 @@ Walker::Condition Walker::condition(const Value& value, Span where) {
   if (const auto* host = value.get_if<BoolValue>()) {
     if (!host->value && walk_.machine().compile_only && !checking())
       walk_.fail_needs_run(where);
-    return {host->value, {}, {}};
+    return {host->value, {}, {}, host->open};
   }
   require_condition(value, where);
   const auto* array = value.get_if<ArrayValue>();
@@ -300,12 +305,14 @@ Value Walker::choose(const Choice& choice, const Env& env, bool wanted,
   auto add_result = [&](const Value& a, const Value& b,
                         const std::string& what) {
     auto met = meet(a, b, c);
-    if (!met && type_name(a) == type_name(b))
-      walk_.fail(
+    if (!met && type_name(a) == type_name(b)) {
+      Diagnostic unknown =
           diagnostic(Code::host_value_in_compiled_code, choice.condition_span,
-                     fmt::format("this choice between two values of type "
-                                 "{}",
-                                 type_name(a))));
+                     fmt::format("this choice between two values of type {}",
+                                 type_name(a)));
+      unknown.open = c.open;
+      walk_.fail(std::move(unknown));
+    }
     if (!met) {
       const std::string one = type_name(a), other = type_name(b);
       const bool by_return = choice.gives && what == its_value;
@@ -324,9 +331,11 @@ Value Walker::choose(const Choice& choice, const Env& env, bool wanted,
         differ.set_help(
             "where it reaches its end, the last expression is what it gives: "
             "end it with one, or with a `return`");
-      // Which branch is taken may depend on sizes, which calls know.
-      throw Failure{std::move(differ), false,
-                    walk_.context().checking_definition && !c.array};
+      // Which branch is taken may depend on sizes, which calls know, or the
+      // run.
+      throw Failure{
+          std::move(differ), false,
+          c.open || (walk_.context().checking_definition && !c.array)};
     }
     results.push_back(std::move(*met));
   };

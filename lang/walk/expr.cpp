@@ -15,6 +15,7 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 #include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
@@ -452,7 +453,10 @@ bool Walker::is_decided(const Binary& e, const Value& left) {
       !is_bool(array->type.dtype))
     return false;
   const auto known = s_.scalar_logic.find(&e);
-  if (known == s_.scalar_logic.end() || !known->second) return false;
+  // What the check left to the run it has not seen.
+  const bool scalars =
+      known == s_.scalar_logic.end() ? may_matter(*e.right) : known->second;
+  if (!scalars) return false;
   const bool holds =
       walk_.host_bytes(*left.get_if<ArrayValue>(), e.left->span)[0] != 0;
   return holds == (e.op == BinaryOp::logical_or);
@@ -761,13 +765,19 @@ Value Walker::stacked_rows(const Array& e, const Env& env,
   std::vector<ArrayValue> parts;
   ir::Type first;
   for (size_t i = 0; i < rows.size(); ++i) {
-    ArrayValue part = to_dtype(walk_, rows[i], type, "an array");
-    if (i == 0) first = part->type;
-    if (part->type.shape != first.shape)
-      fail_rows(i, part->type, first, rows[i].where);
-    ir::Shape shape = part->type.shape;
+    parts.push_back(to_dtype(walk_, rows[i], type, "an array"));
+    const ir::Type& row = parts.back()->type;
+    if (i == 0) first = row;
+    if (row.shape == first.shape) continue;
+    auto both = same_shape(first.shape, row.shape);
+    if (!both) fail_rows(i, row, first, rows[i].where);
+    first.shape = std::move(*both);
+  }
+  for (ArrayValue& part : parts) {
+    part = taken_for(walk_, part, first.shape);
+    ir::Shape shape = first.shape;
     shape.insert(shape.begin(), ir::Dim(1));
-    parts.push_back(reshape(walk_, part, std::move(shape), e.span));
+    part = reshape(walk_, part, std::move(shape), e.span);
   }
   return concat(walk_, parts, 0, e.span);
 }
@@ -782,6 +792,7 @@ void Walker::fail_rows(size_t row, const ir::Type& type, const ir::Type& first,
   walk_.fail(
       diagnostic(Code::rows_differ, where, row, type.to_string(),
                  first.to_string())
+          .about()
           .set_label(type.to_string())
           .set_help("a tuple `(a, b)` holds arrays of different shapes"));
 }

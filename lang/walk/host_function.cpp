@@ -27,9 +27,7 @@ ArrayValue text_argument(Walk& walk, const StrValue& text, Span where,
                          fmt::format("argument `{}`", parameter))
                   .set_help("give the function the array, or call it outside "
                             "compiled code"));
-  if (!text.value)
-    return walk.unknown_array(
-        {DType::U8, {ir::Dim::symbol(walk.new_symbol_id(), "bytes")}});
+  if (!text.value) return walk.unknown_array({DType::U8, {walk.open_size()}});
   const std::string& bytes = *text.value;
   const auto size = static_cast<int64_t>(bytes.size());
   return walk.constant_array({DType::U8, {ir::Dim(size)}},

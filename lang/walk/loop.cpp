@@ -13,6 +13,7 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
+#include "lang/ops/sizes.h"
 #include "lang/syntax/jumps.h"
 #include "lang/walk/walker.h"
 
@@ -143,7 +144,8 @@ Value Walker::widen_tuples(const Value& before, Value& after, bool& grown) {
       walk_, before, after,
       [&](const Value& a, const Value& b) { return meet(a, b, {}); });
   if (!item) return before;
-  const bool same = many && type_name(*many->item) == type_name(*item) &&
+  const bool same = many &&
+                    open_type_name(*many->item) == open_type_name(*item) &&
                     is_weak_anywhere(*many->item) == is_weak_anywhere(*item);
   grown |= !same;
   const Value out =
@@ -184,7 +186,7 @@ class GrowingSizes {
       if (array->type.shape == shape->type.shape) return leaf;
       auto seen = std::make_shared<ArrayCell>(*array);
       for (size_t i = 0; i < seen->type.shape.size(); ++i)
-        if (is_open(shape->type.shape[i]))
+        if (is_own(shape->type.shape[i]))
           seen->type.shape[i] = shape->type.shape[i];
       return ArrayValue(seen);
     });
@@ -211,7 +213,7 @@ class GrowingSizes {
   /// Whether the last turn gave another size than one of the open ones.
   bool is_any_changed() const {
     return std::ranges::any_of(changes_, [&](const Change& change) {
-      return is_open(change.was) && !(change.was == change.is);
+      return is_own(change.was) && !(change.was == change.is);
     });
   }
 
@@ -235,7 +237,8 @@ class GrowingSizes {
     });
   }
 
-  bool is_open(const ir::Dim& size) const {
+  /// Whether it is a symbol of this loop.
+  bool is_own(const ir::Dim& size) const {
     const auto id = size.as_symbol();
     return id && symbols_.contains(*id);
   }
@@ -247,15 +250,15 @@ class GrowingSizes {
   }
 
   ir::Dim new_symbol() {
-    const uint32_t id = walk_.new_symbol_id();
-    symbols_.insert(id);
-    return ir::Dim::symbol(id, fmt::format("?k{}", id));
+    const ir::Dim size = walk_.open_size();
+    symbols_.insert(*size.as_symbol());
+    return size;
   }
 
   void note(const ir::Dim& was, const ir::Dim& is) {
     if (find(was, is)) return;
     const bool stays =
-        is_open(was)
+        is_own(was)
             ? std::ranges::find(changes_, was, &Change::was) == changes_.end()
             : was == is;
     ir::Dim becomes = was;
@@ -304,6 +307,7 @@ bool Walker::close_turn(std::vector<Carry>& carries,
     Diagnostic d =
         diagnostic(Code::loop_changes_type, known ? change->where : where,
                    carry.name, was, is);
+    d.about();
     d.set_label(fmt::format("{} becomes {}", was, is));
     if (known) d.add_note(where, "in this loop");
     d.set_help(std::move(help));
@@ -324,10 +328,17 @@ bool Walker::may_be_of_empty(const Failure& failure, size_t found) const {
 
 /// Takes back what was found since there were `found`: it is looked at anew.
 void Walker::forget_found(size_t found) {
-  for (; s_.found.size() > found; s_.found.pop_back()) {
-    const Diagnostic& d = s_.found.back();
+  const std::vector<Diagnostic>& all =
+      checking() ? s_.found : walk_.diagnostics_.all();
+  for (size_t i = found; i < all.size(); ++i) {
+    const Diagnostic& d = all[i];
     walk_.reported.erase({d.code, d.where.file, d.where.begin, d.where.end});
   }
+  if (checking())
+    s_.found.erase(s_.found.begin() + static_cast<ptrdiff_t>(found),
+                   s_.found.end());
+  else
+    walk_.diagnostics_.truncate(found);
 }
 
 void Walker::check_loop(

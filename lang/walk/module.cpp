@@ -269,7 +269,7 @@ void Walker::import(const ImportStmt& s, const Env& env) {
       if (walk_.mode() == Mode::run) wait_for_runs(walk_, s.span);
     } catch (...) {
       const Failure failure = caught(s.span);
-      if (!failure.reported) report(failure.diagnostic);
+      if (!failure.reported && !failure.open) report(failure.diagnostic);
       const auto is_passing = [](const Diagnostic& diagnostic) {
         return diagnostic.code == Code::out_of_memory ||
                diagnostic.code == Code::internal_error ||
@@ -281,8 +281,8 @@ void Walker::import(const ImportStmt& s, const Env& env) {
         names = nullptr;  // the next time it may be otherwise
         failed();
       }
-      module.failed = true;
-      report_failure();
+      module.failed = !failure.open;
+      if (module.failed) report_failure();
     }
     auto& environments = s_.function_environments;
     s_.module_environments.insert(s_.module_environments.end(),

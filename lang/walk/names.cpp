@@ -7,6 +7,7 @@
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/carry.h"
+#include "lang/ops/sizes.h"
 #include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/jumps.h"
@@ -455,8 +456,8 @@ std::vector<Value> Walker::parts_of(const Value& value,
     parts.assign(taken.size(), *many->item);
   } else if (const ArrayCell* array = value.array();
              array && array->type.rank() > 0 &&
-             array->type.shape[0] ==
-                 ir::Dim(static_cast<int64_t>(taken.size()))) {
+             same_size(array->type.shape[0],
+                       static_cast<int64_t>(taken.size()))) {
     for (size_t i = 0; i < taken.size(); ++i) {
       IndexItem item;
       item.value = IntValue{static_cast<int64_t>(i)};

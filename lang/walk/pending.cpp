@@ -268,9 +268,11 @@ ir::Dim Walk::extreme_size(bool larger, const ir::Dim& a, const ir::Dim& b) {
     if (known.larger == larger &&
         ((known.a == a && known.b == b) || (known.a == b && known.b == a)))
       return known.symbol;
-  const auto symbol = ir::Dim::symbol(
-      new_symbol_id(), fmt::format("{}({}, {})", larger ? "maximum" : "minimum",
-                                   a.to_string(), b.to_string()));
+  const auto symbol =
+      ir::Dim::symbol(new_symbol_id(),
+                      fmt::format("{}({}, {})", larger ? "maximum" : "minimum",
+                                  a.to_string(), b.to_string()),
+                      a.is_open() || b.is_open());
   extreme_sizes_.push_back({larger, a, b, symbol});
   return symbol;
 }
@@ -595,7 +597,11 @@ void Walk::note_failed(Diagnostic assertion) {
   if (!failed) failed = std::move(assertion);
 }
 
-void Walk::fail(Diagnostic diagnostic) { throw Failure{std::move(diagnostic)}; }
+void Walk::fail(Diagnostic diagnostic) {
+  CHECK(diagnostic.tells_sizes || !info(diagnostic.code).of_sizes);
+  const bool open = mode() == Mode::check && diagnostic.open;
+  throw Failure{std::move(diagnostic), false, open};
+}
 
 RunOptions run_options(const Machine& machine) {
   RunOptions options;

@@ -6,6 +6,8 @@
 
 #include "lang/maps/maps.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
+#include "lang/ops/text.h"
 #include "lang/walk/types.h"
 
 namespace unisono::lang {
@@ -93,8 +95,7 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
                      .set_help("it is not mapped here"));
     }
   if (mine) {
-    if (const auto* size = binding->value.get_if<IntValue>())
-      return size->value;
+    if (const auto size = int_of(walk_, binding->value, name.span)) return size;
     walk_.fail(diagnostic(Code::bad_size, name.span,
                           fmt::format("`{}` ({})", name.text,
                                       type_name(binding->value)))
@@ -137,7 +138,7 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
   }
   // Anything else that is an int: `shape(x)[0]`, `2 ** k`.
   const Value value = in_.expr(size, env_of(frame));
-  if (const auto* i = value.get_if<IntValue>()) return i->value;
+  if (const auto i = int_of(walk_, value, size.span)) return i;
   walk_.fail(diagnostic(Code::bad_size, size.span,
                         fmt::format("{} ({})", quoted(size), type_name(value)))
                  .set_help("a size is an int, known when the program is "
@@ -183,11 +184,12 @@ void TypeMatcher::bind_size(const OwnName& own, ir::Dim value) {
 
 void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
   const ir::Dim& seen = found.seen;
-  if (expected == seen) return;
+  if (same_size(expected, seen)) return;
   const ir::Dim difference = expected - seen;
   if (difference.is_constant())
     walk_.fail(diagnostic(Code::size_mismatch, found.where, found.what,
                           seen.to_string(), found.axis, expected.to_string())
+                   .about(difference)
                    .set_label(found.seen_type));
   if (names_ == Names::coerce) return;  // tested when it runs
   // Sizes of parameters alone are what they are, for all arguments.
@@ -196,6 +198,7 @@ void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
                       sizes.find_first_of("?/%_") == sizes.npos;
   walk_.fail(diagnostic(Code::size_unproved, found.where, found.what,
                         seen.to_string(), found.axis, expected.to_string())
+                 .about(difference)
                  .set_label(found.seen_type)
                  .set_help(result ? fmt::format("it is {}: declare that, or "
                                                 "compute along another axis",
@@ -220,7 +223,7 @@ ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
                 std::string(subject.whole.span.text())};
   if (const auto value = size_value(size, frame, false)) {
     require_size(*value, found);
-    return *value;
+    return same_size(*value, seen).value_or(*value);
   }
   if (const auto own = own_name(size, frame)) {
     bind_size(*own, seen);
@@ -295,11 +298,12 @@ bool TypeMatcher::solve(const Waiting& waiting) {
   if (!linear || zero)
     walk_.fail(diagnostic(Code::unbound_size, own.name->span, own.name->text,
                           fmt::format("`{}`", waiting.size->span.text())));
-  solution = exact_div(seen - at(0), factor);
+  solution = equal_parts(seen - at(0), factor);
   if (!solution)
     walk_.fail(diagnostic(Code::size_mismatch, waiting.where, waiting.what,
                           waiting.seen.to_string(), waiting.axis,
                           std::string(waiting.size->span.text()))
+                   .about(waiting.seen)
                    .set_label(waiting.seen_type));
   bind_size(own, *solution);
   return true;
@@ -353,10 +357,14 @@ ir::Shape TypeMatcher::any_shape(const std::vector<ExprPtr>& items,
   ir::Shape shape;
   for (const ExprPtr& item : items) {
     if (item->kind == ExprKind::Wildcard || item->kind == ExprKind::Rest) {
-      shape.push_back(ir::Dim::symbol(walk_.new_symbol_id(), "_"));
+      // Of a parameter it stands for all sizes.
+      shape.push_back(names_ == Names::bind
+                          ? ir::Dim::symbol(walk_.new_symbol_id(), "_")
+                          : walk_.open_size());
     } else if (const auto* unknown = as<UnknownSize>(*item)) {
-      shape.push_back(
-          ir::Dim::symbol(walk_.new_symbol_id(), "?" + unknown->name.text));
+      shape.push_back(ir::Dim::symbol(walk_.new_symbol_id(),
+                                      "?" + unknown->name.text,
+                                      /*open=*/true));
     } else if (auto size = size_value(*item, frame, true)) {
       shape.push_back(*size);
     } else {

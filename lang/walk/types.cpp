@@ -8,6 +8,7 @@
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
 
 namespace unisono::lang {
@@ -399,8 +400,8 @@ Value TypeMatcher::match_array(const ir::Type& wanted,
                      subject.what);
   }
   if (items) return match_shape(std::move(array), items, frame, subject);
-  if (array->type.shape != wanted.shape) mismatch(subject);
-  return array;
+  if (!same_sizes(array->type.shape, wanted.shape)) mismatch(subject);
+  return taken_for(walk_, array, wanted.shape);
 }
 
 Value TypeMatcher::match_shape(ArrayValue array,
@@ -421,11 +422,8 @@ Value TypeMatcher::match_shape(ArrayValue array,
     shape[axis] = match_size(*(*items)[i], frame, seen[axis],
                              static_cast<int>(axis), subject);
   }
-  if (shape == seen || names_ != Names::coerce) return array;
-  // A coercion that the checker believes; when it runs, sizes are equal.
-  auto coerced = std::make_shared<ArrayCell>(*array);
-  coerced->type.shape = std::move(shape);
-  return coerced;
+  // What the checker believes; when it runs, sizes are equal.
+  return taken_for(walk_, array, std::move(shape));
 }
 
 Value TypeMatcher::match_generic(const std::string& name,
@@ -503,8 +501,7 @@ Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
                     alias_frame(what, items, frame, type.span));
     case Meaning::Kind::host:
       if (what.name == "str") return StrValue{};
-      if (what.name == "int")
-        return IntValue{ir::Dim::symbol(walk_.new_symbol_id(), "int")};
+      if (what.name == "int") return IntValue{walk_.open_size()};
       break;
     case Meaning::Kind::unknown: break;
   }

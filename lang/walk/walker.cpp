@@ -342,7 +342,7 @@ bool Walker::check_program(const Program& program, std::optional<Value>* last) {
     if (has_value) *last = std::move(value);
   } catch (...) {
     const Failure failure = caught(beginning(program));
-    if (!failure.reported) report(failure.diagnostic);
+    if (!failure.reported && !failure.open) report(failure.diagnostic);
     s_.frames.clear();
     s_.journals.clear();
   }

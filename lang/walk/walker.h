@@ -234,6 +234,8 @@ struct Walk::State {
   /// Elements and conditions of comprehensions that are no code: on the host
   /// they go member by member.
   std::unordered_set<const Expr*> by_turns;
+  /// Those that are.
+  std::unordered_set<const Expr*> as_code;
 
   std::map<std::string, Module> modules;
   /// Where the definitions of the prelude stand that are written in the
@@ -604,6 +606,7 @@ class Walker {
     std::optional<bool> known;
     ArrayValue array;
     AxisSet varies;
+    bool open = false;  // not known, as it depends on an open size
 
     Span from() const { return array ? array->varies_from : Span(); }
   };

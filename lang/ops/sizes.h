@@ -1,0 +1,80 @@
+#pragma once
+// Questions about sizes. While a program is checked, an open size is what it has
+// to be: the answer is the size to go on with, or nothing where it is certainly
+// wrong. The run, of which all sizes are numbers, asks the same again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "jit/ir/dim.h"
+#include "lang/context/builtin.h"
+#include "lang/context/walk.h"
+
+namespace unisono::lang {
+
+/// The size of two axes that must have the same one.
+inline std::optional<ir::Dim> same_size(const ir::Dim& a, const ir::Dim& b) {
+  if (compare(a, b) == ir::Comparison::different) return std::nullopt;
+  return a.is_open() ? b : a;
+}
+
+/// Whether two shapes may be one.
+inline bool same_sizes(const ir::Shape& a, const ir::Shape& b) {
+  return std::ranges::equal(a, b, [](const ir::Dim& x, const ir::Dim& y) {
+    return compare(x, y) != ir::Comparison::different;
+  });
+}
+
+/// The shape that both have.
+inline std::optional<ir::Shape> same_shape(const ir::Shape& a,
+                                           const ir::Shape& b) {
+  if (!same_sizes(a, b)) return std::nullopt;
+  ir::Shape out = a;
+  for (size_t i = 0; i < a.size(); ++i) out[i] = *same_size(a[i], b[i]);
+  return out;
+}
+
+/// The size of two axes that are broadcast to one: equal, or one of them 1. Of
+/// two open ones nobody knows which it is.
+inline std::optional<ir::Dim> broadcast_size(Walk& walk, const ir::Dim& a,
+                                             const ir::Dim& b) {
+  if (a == b || b == ir::Dim(1)) return a;
+  if (a == ir::Dim(1)) return b;
+  if (compare(a, b) == ir::Comparison::different) return std::nullopt;
+  if (!a.is_open()) return a;
+  return b.is_open() ? walk.open_size() : b;
+}
+
+/// A part of `a` that is cut into n equal ones.
+inline std::optional<ir::Dim> equal_parts(const ir::Dim& a, const ir::Dim& n) {
+  if (auto part = exact_div(a, n)) return part;
+  const bool open = a.is_open() || n.is_open();
+  return open && n != ir::Dim(0) ? std::optional(floor_div(a, n))
+                                 : std::nullopt;
+}
+
+inline bool is_one(const ir::Dim& size) {
+  return same_size(size, ir::Dim(1)).has_value();
+}
+
+/// `Diagnostic::about` of two shapes: only running tells whether they are one
+/// if no size is certainly another.
+inline Diagnostic& about_shapes(Diagnostic& diagnostic, const ir::Shape& a,
+                                const ir::Shape& b) {
+  if (!same_sizes(a, b)) return diagnostic.about();
+  for (size_t i = 0; i < a.size(); ++i) diagnostic.about(a[i] - b[i]);
+  return diagnostic;
+}
+
+/// A size along an array's axis as a program may write it: a number, `n`,
+/// `len(v)`, `shape(v)[1]`.
+inline std::string written_size(const CallArgument& array, const ir::Dim& size,
+                                int axis = 0) {
+  if (!size.is_open()) return size.to_string();
+  return axis == 0 ? fmt::format("len({})", array.where.text())
+                   : fmt::format("shape({})[{}]", array.where.text(), axis);
+}
+
+}  // namespace unisono::lang
