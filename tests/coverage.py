@@ -14,9 +14,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ["jit/kernel", "jit/plan", "jit/arrange", "jit/emit", "jit/loops", "jit/reference", "lang/ops", "lang/maps", "runtime/execute"]
+ROOMS = (ROOT / "tests/coverage_rooms.txt").read_text().split()
 WANTED = 97  # % of the branches
-EXECUTABLES = ["unisono", "test_jit", "test_runtime", "test_lang", "test_host", "test_embed", "test_devices"]
+EXECUTABLES = ["unisono", "player", "test_jit", "test_runtime", "test_lang", "test_host", "test_embed", "test_devices"]
 
 
 def merged(folder):

@@ -36,6 +36,9 @@ def prepare(folder):
     # Of random graphs with derivatives (tests/unit/jit/derivative/random_test.cpp).
     if slow() > 1:
         os.environ.setdefault("UNISONO_GRAPHS", "200")
+    # Of a build that counts branches (tests/coverage.py): processes add to one of four files.
+    if pathlib.Path(folder).name == "build-coverage":
+        os.environ.setdefault("LLVM_PROFILE_FILE", f"{folder}/profiles/%4m.profraw")
     # Each run compiles what it needs, but where a test says otherwise.
     os.environ.setdefault("UNISONO_CACHE", "off")
     # A child of the tests that a limit of memory is set for dies on purpose: no report of what is too large, and no core.
