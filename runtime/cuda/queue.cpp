@@ -90,9 +90,28 @@ StreamQueue::~StreamQueue() {
   if (pool_) cuda.mem_pool_destroy(pool_);
 }
 
-Status StreamQueue::usable() {
+Status StreamQueue::usable() const {
   if (gpu_->lost()) return gpu_->lost_error();
   return Unit{};
+}
+
+Status StreamQueue::well() const {
+  TRY(usable());
+  CurrentContext current(*gpu_);
+  const Code code = gpu_->driver().event_query(track(Lane::kernels).mark);
+  return is_sticky(code) ? gpu_->check(code, "waiting for " + name_) : Unit{};
+}
+
+Status StreamQueue::are_well(const std::vector<Followed::Note>& followed) {
+  for (const auto& [queue, number] : followed) TRY(queue->well());
+  followed_.forget(followed);
+  return Unit{};
+}
+
+void StreamQueue::follow(const StreamQueue& other) {
+  for (const auto& [queue, number] : other.followed_.notes())
+    if (queue->gpu_ != gpu_) followed_.add(*queue);
+  if (other.gpu_ != gpu_) followed_.add(*other.home_);
 }
 
 // ---- memory ----------------------------------------------------------------
@@ -306,6 +325,7 @@ Status StreamQueue::mark(Lane lane) {
 Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
   TRY(usable());
   const auto& peer = static_cast<const StreamQueue&>(other);
+  follow(peer);
   CurrentContext current(*gpu_);
   return gpu_->check(
       gpu_->driver().stream_wait_event(track(own).stream,
@@ -316,9 +336,11 @@ Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
 Status StreamQueue::finish(Lane lane) {
   TRY(usable());
   TRY(before_wait());
+  const auto followed = followed_.notes();
   CurrentContext current(*gpu_);
-  return gpu_->check(gpu_->driver().stream_synchronize(track(lane).stream),
-                     "waiting for " + name_);
+  TRY(gpu_->check(gpu_->driver().stream_synchronize(track(lane).stream),
+                  "waiting for " + name_));
+  return are_well(followed);
 }
 
 void StreamQueue::settle() {
@@ -505,10 +527,11 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
     Status done =
         few_put_.exchange(false) ? mark(Lane::kernels) : Status(Unit{});
     if (done) done = wait_for_marks_of(*this, Lane::copies);
+    const auto followed = followed_.notes();
     if (done)
       done = ring_.download(copies(), static_cast<char*>(to),
                             static_cast<const char*>(from), extent);
-    return done;
+    return done ? are_well(followed) : done;
   }
   Status done = gpu_->check(
       copy_rows_to_host(gpu_->driver(), to, from, extent, kernels()),

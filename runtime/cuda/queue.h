@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/cuda/cublas_products.h"
+#include "runtime/cuda/followed.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/rows.h"
 #include "runtime/cuda/staging.h"
@@ -134,7 +135,13 @@ class StreamQueue final : public Queue {
   Status start_tracks();
   Status start_pool();
   void start_words();
-  Status usable();
+  Status usable() const;
+  /// Fails if the GPU is lost, though nobody has been told of it yet.
+  Status well() const;
+  /// The same of all that was followed when the host began to wait; what it has
+  /// waited for is as it should be then.
+  Status are_well(const std::vector<Followed::Note>& followed);
+  void follow(const StreamQueue& other);
   /// Returns call(), which is called again after room was made if the GPU was
   /// out of memory.
   template <class Call>
@@ -175,6 +182,7 @@ class StreamQueue final : public Queue {
   std::function<Status()> before_wait_;
   StagingRing ring_;
   std::vector<const Gpu*> admitted_;  // their kernels see this memory
+  Followed followed_;                 // queues on other GPUs
   std::mutex staging_mutex_;
   std::vector<Staging> stagings_;
   void* words_ = nullptr;  // pinned memory for few bytes; may be null

@@ -17,7 +17,8 @@ constexpr auto longest_epoch = std::chrono::seconds(8);
 
 class StreamQueue::SentParcel final : public Parcel {
  public:
-  SentParcel(StreamQueue& queue, size_t berth) : queue_(queue), berth_(berth) {}
+  SentParcel(StreamQueue& queue, size_t berth)
+      : queue_(queue), berth_(berth), followed_(queue.followed_.notes()) {}
   ~SentParcel() override {
     if (!waited_) (void)wait();
     std::lock_guard lock(queue_.events_mutex_);
@@ -27,15 +28,17 @@ class StreamQueue::SentParcel final : public Parcel {
     waited_ = true;
     TRY(queue_.usable());
     CurrentContext current(*queue_.gpu_);
-    return queue_.gpu_->check(
+    TRY(queue_.gpu_->check(
         queue_.gpu_->driver().event_synchronize(queue_.berths_[berth_].sent),
-        "waiting for " + queue_.name_);
+        "waiting for " + queue_.name_));
+    return queue_.are_well(followed_);
   }
   const void* bytes() const override { return queue_.berths_[berth_].memory; }
 
  private:
   StreamQueue& queue_;
   const size_t berth_;
+  const std::vector<Followed::Note> followed_;
   bool waited_ = false;
 };
 
