@@ -76,7 +76,7 @@ bool reads_own_rows(const Nest& rows, const Nest& sums) {
 }  // namespace
 
 bool may_add_rows(CombineOrder order, int64_t points) {
-  return order == CombineOrder::runs && points >= least_points;
+  return order == CombineOrder::runs && points >= tuning().least_rows_points;
 }
 
 bool can_add_rows(const Nest& nest) {
