@@ -29,6 +29,7 @@
 #include "jit/target/generate_gpu.h"
 #include "jit/target/target.h"
 #include "runtime/lru_cache.h"
+#include "runtime/pool.h"
 #include "runtime/stop.h"
 #include "runtime/tuning/tuning.h"
 
@@ -177,8 +178,16 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
                       const std::vector<std::vector<uint8_t>>& arguments,
                       std::vector<std::vector<uint8_t>>& given) -> Status {
       std::vector<HostArray> operands, results;
-      for (size_t i = 0; i < arguments.size(); ++i)
-        operands.push_back({call.types[i], arguments[i]});
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        const std::vector<uint8_t>& from = arguments[i];
+        std::vector<uint8_t>& to = operands.emplace_back(call.types[i]).bytes;
+        to.reserve(from.size());
+        in_pieces(static_cast<int64_t>(from.size()), copy_grain,
+                  [&](int64_t begin, int64_t end) {
+                    to.insert(to.end(), from.begin() + begin,
+                              from.begin() + end);
+                  });
+      }
       for (size_t i = 0; i < given.size(); ++i)
         results.push_back({ir::result_type(call.node, static_cast<int>(i)),
                            std::move(given[i])});

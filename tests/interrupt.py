@@ -39,7 +39,7 @@ PROBLEMS = []
 
 
 class Case:
-    """A command that takes at least `seconds` of processor time, and ends with `status` if nothing stops it."""
+    """A command that takes at least `seconds` of processor time, and ends with `status` if nothing stops it; None: it does not end."""
 
     def __init__(self, name, words, seconds, text=None, place=r"--> [^\n]*:\d+:\d+", leaves=(), status=0):
         self.name, self.words, self.seconds, self.text, self.place = name, words, seconds, text, place
@@ -47,8 +47,8 @@ class Case:
         self.leaves = set(leaves)
 
 
-def program(name, text, *options, seconds, head=""):
-    return Case(name, ["run", "program.uni", *options], seconds, head + text + "\n")
+def program(name, text, *options, seconds, head="", status=0):
+    return Case(name, ["run", "program.uni", *options], seconds, head + text + "\n", status=status)
 
 
 # ---- texts
@@ -114,6 +114,33 @@ COMPILED = {
     "loops in a loop": "def f(x: i64) {\n  var y = x\n  while y != 1 { for i in range(10) { var j = 0\n while j < 200 { y = y * 2 + 4\n j += 1 } } }\n"
                        "  y\n}\nprint(jit(f)(2))",
 }
+MATRIX = "let x = reshape(sin(arange(ROWS * ROWS, TYPE) ** 2.0), (ROWS, ROWS))\nlet p = x @ transpose(x) + eye(ROWS, dtype=TYPE)\n"
+FACTORS = {  # the kind of elements, rows, and what is computed of x, or of p, which is positive definite
+    "svd": ("f64", 1600, "let (u, s, v) = linalg.svd(x)\nprint(sum(u), sum(v))"),
+    "svd of f32 in jit": ("f32", 2000, "let (u, s, v) = jit(fn(x) => linalg.svd(x))(x)\nprint(sum(u), sum(v))"),
+    "svdvals": ("f64", 2000, "print(sum(linalg.svdvals(x)))"),
+    "eigh": ("f64", 2000, "let (w, v) = linalg.eigh(p)\nprint(sum(v))"),
+    "eigvalsh in vmap": ("f64", 500, "print(sum(vmap(fn(i) => sum(linalg.eigvalsh(p + i)))(arange(40, f64))))"),
+    "cholesky": ("f64", 2000, "for i in range(20) { print(sum(linalg.cholesky(p + f64(i)))) }"),
+    "solve in jit": ("f64", 2000, "let f = jit(fn(x) => linalg.solve(x, x + 1.0))\nfor i in range(10) { print(sum(f(x + f64(i)))) }"),
+    "inverses of many": ("f64", 300, "print(sum(vmap(fn(i) => linalg.inv(x + i))(arange(200, f64))))"),
+    "det": ("f64", 2000, "for i in range(20) { print(linalg.det(p + f64(i))) }"),
+    "qr": ("f64", 2000, "let (q, r) = linalg.qr(x)\nlet (a, b) = linalg.qr(x + 1.0)\nprint(sum(q), sum(b))"),
+    "lstsq": ("f64", 1600, "print(sum(linalg.lstsq(x, x[:, :3]).0))"),
+    "a gradient of svd": ("f64", 1200, "print(sum(grad(fn(x) => sum(linalg.svd(x).1))(x)))"),
+    "a gradient of inv": ("f64", 2000, "print(sum(grad(fn(x) => sum(linalg.inv(x)))(x)))"),
+}
+# Whose results nobody reads, or that have none.
+ENDLESS = {
+    "in jit": "def f(x) {\n  while true { }\n  x\n}\nprint(jit(f)(3.0))",
+    "of what is not read": "def f(x) {\n  var y = x\n  while x > 0.0 { y = y + 1.0 }\n  x + 1.0\n}\nprint(jit(f)(3.0))",
+    "in a branch in a loop": "def f(x) {\n  for i in range(3) { if x > 1.0 { while x > 0.0 { } } }\n  x\n}\nprint(jit(f)(3.0))",
+    "in vmap": "def f(x) {\n  while x > 0.0 { }\n  x\n}\nprint(vmap(f)(ones(f32[5])))",
+    "in pmap": "def f(x) {\n  while x > 0.0 { }\n  x\n}\nprint(pmap(f)(ones(f32[2])))",
+    "in a comprehension": "let x = 3.0\nprint([if x > 0.0 { while x > 0.0 { }\n 1.0 } else { 2.0 } for i in range(5)])",
+    "of arrays": "def f(x) {\n  var y = x\n  while sum(y) > 0.0 { y = sort(y) }\n  x * 2.0\n}\nprint(jit(f)(ones(f32[1000])))",
+    "on the host": "let x = 3.0\nwhile x > 0.0 { }\nprint(x)",
+}
 
 
 def cases():
@@ -141,6 +168,12 @@ def cases():
         yield program(f"reference, {name}", text, "--reference", seconds=0.5)
     for name, text in COMPILED.items():
         yield program(f"compiled, {name}", text, "--devices", "cpu:2", seconds=0.7)
+    for name, (kind, rows, text) in FACTORS.items():
+        head = "import linalg\n" + MATRIX.replace("ROWS", str(rows)).replace("TYPE", kind)
+        yield program(f"factors, {name}", text, "--devices", "cpu:2", seconds=0.6, head=head)
+    for name, text in ENDLESS.items():
+        for options in (["--devices", "cpu:2"], ["--reference"], ["--no-cache", "--devices", "sim:2"]):
+            yield program(f"endless {name}, {options[-1]}", text, *options, seconds=0.3, status=None)
     yield program("copies", f"let x = pmap(fn(r) => r * 1.0)(ones(f32[4, {BIG // 4}]))\nfor i in range(100) {{ print(sum(f32(i) + x[::2])) }}",
                   "--devices", "cpu:4", "--quiet", seconds=0.7)
     yield program("collectives", "axis dev = devices()\ndef f(x) {\n  var y = x\n  for i in range(1000) { y = psum(y) * 0.25 }\n  y\n}\n"
@@ -245,6 +278,8 @@ def interrupt(case, folder, again=None):
     took = usage.ru_utime + usage.ru_stime - start
     where = f"{case.name}, after {start:.3f} s of processor time"
     if child.returncode == 0:
+        if case.status is None:
+            PROBLEMS.append(f"{where}: it ends")
         return None
     # Before it listens, and when it has nothing left to do, the signal itself is the end; a machine that is faster than
     # ours has come to the case's own end.

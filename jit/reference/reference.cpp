@@ -659,7 +659,7 @@ Result<Values> ReferenceRun::call_host_for(Scope& scope, NodeId id,
   }
   for (int i = 0; i < ir::result_count(node); ++i) {
     const ir::Type type = ir::result_type(node, i);
-    results.push_back({type, std::vector<uint8_t>(type.bytes())});
+    resize_in_pieces(results.emplace_back(type).bytes, type.bytes());
   }
   TRY(jit::call_host(options_.host_call, node, member, operands, results));
   Values values;

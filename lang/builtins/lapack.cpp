@@ -18,6 +18,7 @@
 #include "lang/ops/sizes.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/pool.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -217,8 +218,7 @@ std::vector<ArrayValue> compute_now(const RoutineCall& call,
   for (const ArrayValue& operand : x)
     arguments.push_back({operand->type, walk.host_bytes(operand, where)});
   for (const ir::Type& type : types)
-    results.push_back(
-        {type, std::vector<uint8_t>(static_cast<size_t>(type.bytes()))});
+    resize_in_pieces(results.emplace_back(type).bytes, type.bytes());
   const PoolScope workers(walk.machine().runtime->pool());
   if (Status done = jit::run_routine(*routine, arguments, results); !done)
     walk.fail(done.error(), where);

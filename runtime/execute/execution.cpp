@@ -12,6 +12,7 @@
 #include "runtime/execute/collective.h"
 #include "runtime/execute/queue_executor.h"
 #include "runtime/execute/thread_executor.h"
+#include "runtime/stop.h"
 #include "runtime/tuning/tuning.h"
 
 namespace unisono {
@@ -362,7 +363,8 @@ void Execution::record_all(Recorder& recorder, std::vector<Timed>& timed) {
 
 std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
   try {
-    Status done = call_host(d, step);
+    const StopScope stop(run_.stop);
+    Status done = unless_stopped([&] { return call_host(d, step); });
     if (done) return std::nullopt;
     Error error = std::move(done).error();
     if (error.kind == Error::Kind::host_function && error.device < 0)
@@ -393,7 +395,8 @@ Status Execution::call_host(int d, const HostCallStep& step) {
   arguments.reserve(step.arguments.size());
   TRY(executor_->read_arguments(d, step, arguments));
   auto results = std::make_shared<HostResults>();
-  for (const int64_t bytes : step.result_bytes) results->emplace_back(bytes);
+  for (const int64_t bytes : step.result_bytes)
+    resize_in_pieces(results->emplace_back(), bytes);
   if (cluster_) cluster_->begin_member(d);
   const PoolScope workers(*run_.pool);
   const Status called =

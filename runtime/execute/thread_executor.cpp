@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/check.h"
+#include "runtime/stop.h"
 #include "runtime/tuning/tuning.h"
 
 namespace unisono {
@@ -211,7 +212,11 @@ Status ThreadExecutor::read_arguments(
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     const auto* data =
         static_cast<const uint8_t*>(run_.devices[d].slots[step.arguments[i]]);
-    arguments.emplace_back(data, data + step.bytes[i]);
+    std::vector<uint8_t>& to = arguments.emplace_back();
+    to.reserve(static_cast<size_t>(step.bytes[i]));
+    in_pieces(step.bytes[i], copy_grain, [&](int64_t begin, int64_t end) {
+      to.insert(to.end(), data + begin, data + end);
+    });
   }
   return Unit{};
 }
@@ -219,10 +224,14 @@ Status ThreadExecutor::read_arguments(
 Status ThreadExecutor::write_results(
     int d, const HostCallStep& step,
     const std::vector<std::vector<uint8_t>>& results) {
-  for (size_t i = 0; i < step.results.size(); ++i)
-    if (step.result_bytes[i] > 0)
-      std::memcpy(run_.devices[d].slots[step.results[i]], results[i].data(),
-                  static_cast<size_t>(step.result_bytes[i]));
+  for (size_t i = 0; i < step.results.size(); ++i) {
+    auto* to = static_cast<uint8_t*>(run_.devices[d].slots[step.results[i]]);
+    in_pieces(step.result_bytes[i], copy_grain,
+              [&](int64_t begin, int64_t end) {
+                std::copy(results[i].begin() + begin, results[i].begin() + end,
+                          to + begin);
+              });
+  }
   return Unit{};
 }
 

@@ -156,6 +156,39 @@ TEST_CASE("a stop that was requested before ends calls at once") {
   unisono_stop_release(plain);
 }
 
+TEST_CASE("factors of matrices and loops without an end are ended") {
+  unisono::Engine engine({.workers = 2});
+  auto session = engine.session();
+  session
+      .eval(
+          "import linalg\n"
+          "let x = reshape(sin(arange(1_000_000, f64) ** 2.0), (1000, 1000))\n"
+          "def svd(x) = sum(linalg.svd(x).1)\n"
+          "def forever(x) { while sum(x) > 0.0 { } }\n"
+          "def goes_on(x) { forever(abs(x))\nsum(x) }\n")
+      .value();
+  std::mt19937 random(11);
+  for (const char* program :
+       {"print(svd(x))", "print(jit(svd)(x))",
+        "print(sum(vmap(svd)(stack((x, x)))))", "print(sum(grad(svd)(x)))",
+        "print(goes_on(x))", "print(jit(goes_on)(x))",
+        "print(vmap(goes_on)(x))"}) {
+    CAPTURE(program);
+    const std::chrono::milliseconds wall(10 + random() % 100);
+    const auto late = session.eval(program, "late", {.limits = {.wall = wall}});
+    CHECK(late.error().kind() == Kind::limit);
+    std::stop_source stop;
+    std::jthread host([&, after = random() % 100] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(after));
+      stop.request_stop();
+    });
+    const auto stopped =
+        session.eval(program, "stopped", {.stop = stop.get_token()});
+    CHECK(stopped.error().kind() == Kind::cancelled);
+  }
+  CHECK(session.eval("2 + 2").value().as<int>().value() == 4);
+}
+
 TEST_CASE("1,000 calls ended at random times") {
   // Either they are done, or stopped, and the session goes on.
   unisono::Engine engine({.workers = 2});
