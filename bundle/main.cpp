@@ -1,6 +1,7 @@
 // The executable of the bundle: unisono, and under other names what selftest
 // needs. One file, since LLVM is most of each.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <commit.h>
 #include <doctest/doctest.h>
 
 #include <string_view>
@@ -27,5 +28,5 @@ int main(int argc, char** argv) {
   if (name == "test_devices") return run_tests(argc, argv, "source-file");
   if (name == "test_conformance")
     return run_tests(argc, argv, "source-file-exclude");
-  return unisono::host::command_line(argc, argv);
+  return unisono::host::command_line(argc, argv, UNISONO_COMMIT);
 }

@@ -13,7 +13,9 @@ target_link_options(unisono_portable PRIVATE -static-libstdc++ -static-libgcc
   ${at_fixed_address} -Wl,--as-needed -Wl,--strip-all
   -Wl,--whole-archive -Wl,-l:libpng16.a -Wl,-l:libz.a -Wl,-l:libzstd.a -Wl,--no-whole-archive)
 target_link_libraries(unisono_portable PRIVATE unisono_host)
-add_dependencies(unisono_portable simcuda)
+target_include_directories(unisono_portable PRIVATE
+  ${PROJECT_BINARY_DIR}/commit)
+add_dependencies(unisono_portable simcuda commit)
 # Lists for bundle/notices.py, beside the target: what was linked, and of which
 # archives something is in it.
 function(list_inputs target file)

@@ -1,4 +1,11 @@
 add_executable(unisono host/start.cpp)
+# `unisono --version` names the commit, which is looked up in each build.
+add_custom_target(commit BYPRODUCTS ${PROJECT_BINARY_DIR}/commit/commit.h
+  COMMAND ${CMAKE_COMMAND} -DOUT=${PROJECT_BINARY_DIR}/commit/commit.h
+          -DSOURCE=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/cmake/commit.cmake
+  VERBATIM)
+add_dependencies(unisono commit)
+target_include_directories(unisono PRIVATE ${PROJECT_BINARY_DIR}/commit)
 install(TARGETS unisono RUNTIME)
 target_link_libraries(unisono PRIVATE unisono_host)
 # At a fixed address: else each start relocates 100,000 addresses, most of them

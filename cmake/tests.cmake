@@ -1,4 +1,6 @@
 # One doctest executable per floor: tests/unit/FLOOR/*.cpp.
+set_source_files_properties(tests/unit/main.cpp PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON)
 foreach(floor runtime jit lang host embed)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/unit/${floor}/*.cpp)
   if(sources)
@@ -8,6 +10,10 @@ foreach(floor runtime jit lang host embed)
       UNISONO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     if(floor STREQUAL "jit")
       target_include_directories(test_${floor} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+    endif()
+    if(EXISTS ${PROJECT_SOURCE_DIR}/cmake/precompiled/${floor}.h)
+      precompile(test_${floor} <doctest/doctest.h>
+        ${PROJECT_SOURCE_DIR}/cmake/precompiled/${floor}.h)
     endif()
     target_compile_definitions(test_${floor} PRIVATE
       SIMCUDA_LIBRARY="$<TARGET_FILE:simcuda>"

@@ -114,6 +114,7 @@ struct CommandLine {
   std::string bench_seconds = "5";
   std::string expression, code, shell, jupyter_action;
   std::vector<std::string> files, words;
+  std::string commit;
   bool stdio = false;  // of lsp
   /// What stood behind `--`: for the program; nothing where there was no `--`.
   std::optional<std::vector<std::string>> after_dashes;
@@ -319,7 +320,8 @@ void declare(CommandLine& line) {
   // Commands copy it when they are added.
   line.app.formatter_fn(
       [](const CLI::App* app, auto&&...) { return help_text(*app, texts); });
-  line.app.set_version_flag("--version", "unisono " UNISONO_VERSION,
+  line.app.set_version_flag("--version",
+                            "unisono " UNISONO_VERSION + line.commit,
                             "print the version");
   line.evaluate = line.app.add_option("-e", line.expression,
                                       "evaluate an expression and print it");
@@ -597,9 +599,10 @@ int dispatch(CommandLine& line) {
   return run_program(options);
 }
 
-int run_command(int argc, char** argv,
+int run_command(int argc, char** argv, std::string_view commit,
                 std::shared_ptr<unisono::jit::Compiler> compiler) {
   CommandLine line;
+  line.commit = commit;
   line.options.compiler = std::move(compiler);
   declare(line);
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -632,13 +635,13 @@ int run_command(int argc, char** argv,
 
 namespace unisono::host {
 
-int command_line(int argc, char** argv,
+int command_line(int argc, char** argv, std::string_view commit,
                  std::shared_ptr<jit::Compiler> compiler) {
   int status = 1;
   prepare_process();
   on_enough_stack([&] {
     try {
-      status = run_command(argc, argv, std::move(compiler));
+      status = run_command(argc, argv, commit, std::move(compiler));
     } catch (const std::bad_alloc&) {
       tell("error: there is not enough memory\n");
     } catch (const std::exception& exception) {

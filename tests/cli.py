@@ -161,7 +161,7 @@ def usage_errors(folder):
 
 def helps():
     expect("--help", run("--help"), 0, r"usage:.*unisono \[run\] FILE.*examples:.*exit status", "")
-    expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+\n$", "")
+    expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+( \([0-9a-f]{10}\+?\))?\n$", "")
     for command in COMMANDS:
         expect(f"{command} --help", run(command, "--help"), 0, rf"usage: unisono {command}", "")
         wide = [line for line in run(command, "--help").out.splitlines() if len(line) > 80]

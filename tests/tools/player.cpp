@@ -98,7 +98,7 @@ int play(const nlohmann::json& program,
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const int status = unisono::host::command_line(static_cast<int>(words.size()),
-                                                 pointers.data(), compiler);
+                                                 pointers.data(), "", compiler);
   end_simulation(driver);
   std::fflush(stdout);
   // As in a process that begins.
