@@ -2,9 +2,11 @@
 // The queue and the memory of a logical device on a GPU: a stream for kernels,
 // one for copies beside them, and a memory pool, from which the device soon
 // gets back what it has freed.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "runtime/cuda/cublas_products.h"
-#include "runtime/cuda/followed.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/rows.h"
 #include "runtime/cuda/staging.h"
@@ -20,6 +21,46 @@
 #include "runtime/queue.h"
 
 namespace unisono::cuda {
+
+class StreamQueue;
+
+/// Whose work a queue's work comes after. Where another GPU is lost, what waits
+/// for it goes on as if it had done its part, and what it should have written
+/// is not there. So the host asks whether all of them are well before it
+/// believes what it has waited for. Thread-safe.
+class Followed {
+ public:
+  /// A queue, and when it was last followed.
+  struct Note {
+    const StreamQueue* queue = nullptr;
+    uint64_t number = 0;
+  };
+
+  void add(const StreamQueue& queue) {
+    std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find(notes_, &queue, &Note::queue);
+    Note& note = at == notes_.end() ? notes_.emplace_back() : *at;
+    note = {&queue, ++last_};
+  }
+  std::vector<Note> notes() const {
+    std::lock_guard lock(mutex_);
+    return notes_;
+  }
+  /// What these have put is done, but not what was followed since.
+  void forget(const std::vector<Note>& done) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(notes_, [&](const Note& note) {
+      return std::ranges::any_of(done, [&](const Note& other) {
+        return other.queue == note.queue && other.number == note.number;
+      });
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Note> notes_;
+  uint64_t last_ = 0;
+};
 
 /// The members of Queue are for programs, all others for the Device that owns
 /// the queue. Errors name the device.
