@@ -131,11 +131,12 @@ void copy_strided(const HostTensor& from, size_t axis, const char*& at,
 int32_t dtype_number(DType dtype) { return static_cast<int32_t>(dtype); }
 
 UnisonoValue* wrap(std::shared_ptr<Session> session, const Value& value) {
-  bool belongs = false;
+  bool belongs = false, called = false;
   Value outside = lang::map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
     if (!array) {
       belongs |= !host::is_host_value(leaf);
+      called |= leaf.is<std::shared_ptr<const lang::FunctionValue>>();
       return leaf;
     }
     if (array->donated)
@@ -145,8 +146,8 @@ UnisonoValue* wrap(std::shared_ptr<Session> session, const Value& value) {
     belongs |= !array->constant && !is_host_array(*array->array);
     return copy_of(*array);
   });
-  return new UnisonoValue(belongs ? std::move(session) : nullptr,
-                          std::move(outside));
+  return new UnisonoValue(belongs ? session : nullptr, std::move(outside),
+                          called ? session : nullptr);
 }
 
 Value attach(const std::shared_ptr<Session>& session, const UnisonoValue& value,

@@ -9,32 +9,22 @@
 using namespace unisono;
 using namespace unisono::embed;
 
-namespace {
-
-/// The session of a function; null for one of the library.
-const std::shared_ptr<Session>& function_session(const UnisonoValue* function) {
+std::shared_ptr<Session> unisono::embed::session_of_call(
+    const UnisonoValue* function, const UnisonoValue* const* arguments,
+    size_t count) {
   if (!function) refuse("the function is null");
   if (unisono_value_kind(function) != UNISONO_VALUE_FUNCTION)
     refuse("a function was expected, not " + lang::type_name(function->value));
-  return function->session;
-}
-
-/// A function of the library belongs to no session: it is called in that of an
-/// argument.
-std::shared_ptr<Session> session_of_call(const UnisonoValue* function,
-                                         const UnisonoValue* const* arguments,
-                                         size_t count) {
-  std::shared_ptr<Session> session = function_session(function);
+  std::shared_ptr<Session> session = function->session;
   for (size_t i = 0; i < count && !session; ++i)
     if (arguments[i]) session = arguments[i]->session;
+  if (!session) session = function->home;
   if (!session)
     refuse(
         "neither the function nor an argument belongs to a session in which it "
         "could be called");
   return session;
 }
-
-}  // namespace
 
 UnisonoError* unisono_call(const UnisonoValue* function,
                            const UnisonoValue* const* arguments, size_t count,

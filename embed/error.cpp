@@ -17,11 +17,13 @@ namespace {
 using lang::Code;
 
 /// Those of which the number does not say it.
-constexpr std::array<std::pair<Code, UnisonoErrorKind>, 14> kinds = {{
+constexpr std::array<std::pair<Code, UnisonoErrorKind>, 17> kinds = {{
     {Code::cancelled, UNISONO_CANCELLED},
     {Code::limit_reached, UNISONO_LIMIT},
     {Code::recursion_too_deep, UNISONO_LIMIT},
     {Code::too_many_steps, UNISONO_LIMIT},
+    {Code::too_long, UNISONO_LIMIT},
+    {Code::nesting_too_deep, UNISONO_LIMIT},
     {Code::too_large, UNISONO_MEMORY},
     {Code::out_of_memory, UNISONO_MEMORY},
     {Code::device_lost, UNISONO_DEVICE},
@@ -32,16 +34,18 @@ constexpr std::array<std::pair<Code, UnisonoErrorKind>, 14> kinds = {{
     {Code::internal_error, UNISONO_INTERNAL},
     {Code::compile_failed, UNISONO_INTERNAL},
     {Code::import_not_found, UNISONO_FILE},
+    {Code::loop_not_ended, UNISONO_RUNTIME},
 }};
 
 UnisonoErrorKind kind_of(Code code) {
   for (const auto& [known, kind] : kinds)
     if (known == code) return kind;
-  // U01xx and so on: see diagnostics.def.
-  switch (lang::info(code).number[2]) {
+  // U01xx and so on: see diagnostics.def. Of U06xx derivatives come first.
+  const std::string_view number = lang::info(code).number;
+  switch (number[2]) {
     case '1': return UNISONO_SYNTAX;
     case '5': return UNISONO_RUNTIME;
-    case '6': return UNISONO_FILE;
+    case '6': return number >= "U0650" ? UNISONO_FILE : UNISONO_CHECK;
     default: return UNISONO_CHECK;
   }
 }

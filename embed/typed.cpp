@@ -133,11 +133,8 @@ UnisonoError* unisono_typed_create(const UnisonoValue* function,
   return guarded([&] {
     if (!typed || (count > 0 && !examples))
       refuse("unisono_typed_create: `typed` or `examples` is null");
-    if (unisono_value_kind(function) != UNISONO_VALUE_FUNCTION ||
-        !function->session)
-      refuse("unisono_typed_create: a function of a session was expected");
     auto made = std::make_unique<UnisonoTyped>();
-    made->session = function->session;
+    made->session = session_of_call(function, examples, count);
     Session& session = *made->session;
     SessionUse use(made->session, nullptr, IfBusy::wait);
     std::vector<lang::Value> arguments;

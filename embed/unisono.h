@@ -87,7 +87,8 @@ typedef enum UnisonoErrorKind {
   UNISONO_CHECK = 2,     /* names, types, sizes or axes do not fit */
   UNISONO_RUNTIME = 3,   /* it failed while it ran: an index, an assertion */
   UNISONO_FILE = 4,      /* a file cannot be read or written, or must not be */
-  UNISONO_LIMIT = 5,     /* a limit of the session or the call is reached */
+  UNISONO_LIMIT = 5,     /* a limit of the session, of the call, or of every
+                            program (a text has 16 MiB) is reached */
   UNISONO_CANCELLED = 6, /* a stop was requested */
   UNISONO_MEMORY = 7,    /* the machine has not so much memory */
   UNISONO_DEVICE = 8,   /* a device is lost, does not answer, or is not there */
@@ -505,8 +506,11 @@ typedef void (*UnisonoHostFunction)(void* user, const UnisonoTensor* arguments,
 
 /* Defines a function that the host computes, by the head of its definition:
  * "def clip(x: f32[n], most: f32) -> f32[n]". It may be called in compiled code
- * and under vmap. `release` may be null; it is told of `user` when the function
- * is gone, not if this fails. */
+ * and under vmap. It has no derivative but by a rule, which the declaration may
+ * give: "@custom_jvp(rule) def root(x: f64) -> f64", where `rule` is any
+ * function of the language, and may call others that the host computes.
+ * `release` may be null; it is told of `user` when the function is gone, not if
+ * this fails. */
 UNISONO_MAY_FAIL UnisonoError* unisono_define_function(
     UnisonoSession* session, const char* declaration, uint32_t flags,
     UnisonoHostFunction function, void* user, UnisonoRelease release);

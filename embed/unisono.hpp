@@ -363,9 +363,12 @@ class Value {
     return type;
   }
   size_t size() const { return unisono_value_size(value_); }
-  Result<Value> operator[](size_t index) const {
+  /// A template, as 0 could be the name of a field otherwise.
+  template <std::integral Index>
+  Result<Value> operator[](Index index) const {
     UnisonoValue* item = nullptr;
-    if (auto* error = unisono_value_item(value_, index, &item))
+    if (auto* error =
+            unisono_value_item(value_, static_cast<size_t>(index), &item))
       return Error(error);
     return Value(item);
   }
@@ -964,7 +967,8 @@ class Session {
   }
   /// `define("def clip(x: f32, most: f32) -> f32", [](float x, float most) {
   /// ... })`. Parameters of the C++ function are elements, View<const T, rank>,
-  /// and View<T, rank> for results; it may return an element.
+  /// and View<T, rank> for results; it may return an element. A rule for its
+  /// derivative stands before the `def`: `@custom_jvp(rule) def ...`.
   template <class F>
   Status define(const char* declaration, F function,
                 Effect effect = Effect::pure) {

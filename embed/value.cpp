@@ -51,7 +51,7 @@ UnisonoValueKind kind_of(const Value& value) {
 /// arrays of all of them are kept by the parts, and nothing else may be there.
 struct Parts {
   std::vector<Value> values;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<Session> session, home;
 };
 
 Parts parts_of(const UnisonoValue* const* items, size_t count,
@@ -64,6 +64,7 @@ Parts parts_of(const UnisonoValue* const* items, size_t count,
     if (session && parts.session && session != parts.session)
       refuse(fmt::format("{} belong to different sessions", what));
     if (session) parts.session = session;
+    if (items[i]->home) parts.home = items[i]->home;
     parts.values.push_back(items[i]->value);
   }
   return parts;
@@ -74,7 +75,7 @@ UnisonoValue* tree(const Parts& parts, const Value& value) {
   if (size.leaves > lang::max_leaves || size.height > lang::max_levels)
     refuse(fmt::format("a tree of values has at most {} leaves and {} levels",
                        lang::max_leaves, lang::max_levels));
-  return new UnisonoValue(parts.session, value);
+  return new UnisonoValue(parts.session, value, parts.home);
 }
 
 /// f(the element as a C++ number) for a scalar that the host may read.
@@ -298,9 +299,10 @@ UnisonoError* unisono_value_item(const UnisonoValue* value, size_t index,
     if (index >= size)
       refuse(
           fmt::format("there is no item {} in {}", index, lang::type_name(of)));
-    *item =
-        new UnisonoValue(value->session, tuple ? tuple->items[index]
-                                               : record->fields[index].second);
+    *item = new UnisonoValue(
+        value->session,
+        tuple ? tuple->items[index] : record->fields[index].second,
+        value->home);
   });
 }
 
@@ -315,7 +317,7 @@ UnisonoError* unisono_value_field(const UnisonoValue* value, const char* name,
     if (!found)
       refuse(fmt::format("there is no field `{}` in {}", name,
                          lang::type_name(value->value)));
-    *field = new UnisonoValue(value->session, *found);
+    *field = new UnisonoValue(value->session, *found, value->home);
   });
 }
 

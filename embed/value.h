@@ -18,11 +18,17 @@
 /// device is null.
 struct UnisonoValue : unisono::embed::Counted<UnisonoValue> {
   UnisonoValue(std::shared_ptr<unisono::embed::Session> belongs_to,
-               unisono::lang::Value is)
-      : session(std::move(belongs_to)), value(std::move(is)) {}
+               unisono::lang::Value is,
+               std::shared_ptr<unisono::embed::Session> called_in = nullptr)
+      : session(std::move(belongs_to)),
+        home(std::move(called_in)),
+        value(std::move(is)) {}
 
   /// Of which it has functions or arrays; null if it has none.
   const std::shared_ptr<unisono::embed::Session> session;
+  /// The session that gave it, if functions of the language are in it: these
+  /// belong to no session, and are called there. Else null.
+  const std::shared_ptr<unisono::embed::Session> home;
   const unisono::lang::Value value;
 
   mutable std::mutex mutex;  // of what follows
@@ -48,6 +54,13 @@ enum class Foreign { borrow, copy };
 lang::Value attach(const std::shared_ptr<Session>& session,
                    const UnisonoValue& value,
                    Foreign foreign = Foreign::borrow);
+
+/// Where the function is called with these arguments: in its session; one of
+/// the language itself in an argument's, or in its home. Refused for what is no
+/// function.
+std::shared_ptr<Session> session_of_call(const UnisonoValue* function,
+                                         const UnisonoValue* const* arguments,
+                                         size_t count);
 
 /// The array that a value is; refused for other values.
 const lang::ArrayCell& array_of(const UnisonoValue* value);

@@ -6,14 +6,17 @@ usage: tests/python.py BUILD [Values.test_names ...]
 """
 import array
 import contextlib
+import copy
 import gc
 import io
 import math
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -117,6 +120,17 @@ class Values(unittest.TestCase):
         with self.assertRaises(KeyError):
             self.session["nowhere"]
 
+    def test_functions_of_the_language(self):
+        """They belong to no session, and are called in the one that gave them."""
+        self.assertEqual(self.session["sin"](0.0), 0)
+        self.assertEqual(self.session["sum"]([1.0, 2.0]).item(), 3)
+        self.assertEqual(self.session["linspace"](0, 1, 3).tolist(), [0, 0.5, 1])
+        sine, rest = self.session.run("(sin, (f = cos))")
+        self.assertEqual((sine(unisono.array(0.0, "f64")).type, rest["f"](0.0)), ("f64", 1))
+        y = unisono.Session().run("f64([0.5])")
+        self.assertEqual(sine(y).tolist(), [math.sin(0.5)])
+        self.assertEqual(unisono.Session().run("fn(f, x) => f(x)")(sine, 0.0), 0)
+
     def test_values_outlive_sessions(self):
         with unisono.Session("cpu:2") as session:
             f = session.run("fn(x) => 2 * x")
@@ -124,6 +138,109 @@ class Values(unittest.TestCase):
         self.assertEqual((y.tolist(), f([3]).tolist()), ([2, 4], [6]))
         with self.assertRaises(unisono.MisuseError):
             session.run("1")
+
+
+IN_A_POOL = """
+import multiprocessing, os, sys
+import unisono, unisono.array_api as xp
+
+def work(x):
+    return x, x.tolist(), os.getpid()
+
+def compute(x):
+    return unisono.Session().run("fn(x) => x + x")(x)
+
+def fail():
+    unisono.Session().run("save(\\"x.npy\\", [1])")
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        for x in (unisono.array([1.5, -2.0], "bf16"), unisono.array([[1, 2]], "i64"), xp.asarray([3.0])):
+            same, numbers, process = pool.apply_async(work, (x,)).get(120)
+            print(type(same) is type(x), same.type, same.tolist() == numbers == x.tolist(), process != os.getpid())
+        if sys.argv[1] == "spawn":  # after a fork only the parent has sessions
+            print(pool.apply_async(compute, (x,)).get(120).tolist())
+            try:
+                pool.apply_async(fail).get(120)
+            except unisono.FileError as error:
+                print(error.messages[0].code)
+"""
+
+
+class Copies(unittest.TestCase):
+    """What is copied, and what is sent to another process."""
+    def setUp(self):
+        self.session = unisono.Session()
+
+    def arrays(self):
+        special = [0.0, -0.0, 1.5, math.inf, -math.inf, math.nan]
+        for name, dtype in unisono._elements.BY_NAME.items():
+            numbers = special if dtype.kind is float else [0, 1] if dtype.kind is bool else [0, 1, 127]
+            for nested in (numbers, [numbers, numbers], numbers[1], [], [[], []]):
+                yield unisono.array(nested, name)
+        yield unisono.array([2**63, 2**64 - 1], "u64")
+        yield self.session.run("transpose(reshape(arange(6), (2, 3)))[::-1]")
+        yield unisono.Session("cpu:2").run("axis d = devices()\npmap(fn(x) => 2 * x, over=d)(arange(4))")
+
+    def test_arrays_are_pickled(self):
+        for x in self.arrays():
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                y = pickle.loads(pickle.dumps(x, protocol))
+                self.assertEqual((type(y), y.type, y.shape, y.dtype), (type(x), x.type, x.shape, x.dtype))
+                self.assertEqual(y._bytes(), x._bytes())
+        f = self.session.run("fn(x) => x + 1")
+        self.assertEqual(f(pickle.loads(pickle.dumps(unisono.array([1, 2])))).tolist(), [2, 3])
+        tree = {"w": unisono.array([1.0]), "more": (1, [unisono.array(2)])}
+        self.assertEqual(repr(pickle.loads(pickle.dumps(tree))), repr(tree))
+
+    def test_what_never_changes_is_its_own_copy(self):
+        values = [unisono.array([1, 2]), *(self.session.run(text) for text in ("fn(x) => x", "sin", "f32", "devices()[0]"))]
+        for value in values:
+            for same in (copy.copy(value), copy.deepcopy(value), copy.deepcopy([value])[0]):
+                self.assertIs(same, value)
+        gc.collect()
+        self.assertEqual(values[1](3), 3)
+
+    def test_what_belongs_to_a_process_is_refused(self):
+        engine = unisono.Engine()
+        for thing, wrong in ((self.session, "Make another one"), (engine, "Session(engine=engine)"),
+                             (self.session.run("fn(x) => x"), "Let the other one make a Session"),
+                             (self.session.run("f32"), "Let the other one make a Session")):
+            refused = [pickle.dumps, lambda x: pickle.dumps({"x": [x]})]
+            if not isinstance(thing, unisono.Value):
+                refused += [copy.copy, copy.deepcopy]
+            for refuse in refused:
+                with self.assertRaises(TypeError) as caught:
+                    refuse(thing)
+                self.assertIn(wrong, str(caught.exception))
+        self.assertEqual(self.session.run("1 + 1"), 2)
+
+    def test_array_api(self):
+        x = xp.asarray([1.0, 2.0])
+        for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            y[0] = 5.0
+            self.assertEqual((y.tolist(), x.tolist(), (y + x).tolist()), ([5, 2], [1, 2], [6, 4]))
+        for dtype in (xp.float32, xp.bool):
+            for same in (copy.copy(dtype), copy.deepcopy(dtype), pickle.loads(pickle.dumps(dtype))):
+                self.assertIs(same, dtype)
+
+    def test_errors_are_pickled(self):
+        for text, error in (("1 +", unisono.ParseError), ("save(\"x.npy\", [1])", unisono.FileError)):
+            with self.assertRaises(error) as caught:
+                self.session.run(text)
+            same = pickle.loads(pickle.dumps(caught.exception))
+            self.assertEqual((type(same), str(same), same.messages, same.summary),
+                             (error, str(caught.exception), caught.exception.messages, caught.exception.summary))
+
+    def test_pools(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "in_a_pool.py")
+            path.write_text(IN_A_POOL)
+            for way in ("spawn", "fork"):
+                done = subprocess.run([sys.executable, str(path), way], capture_output=True, text=True, timeout=300)
+                self.assertEqual(done.stderr, "")
+                sent = "".join(f"True {what} True True\n" for what in ("bf16[2]", "i64[1, 2]", "f32[1]"))
+                self.assertEqual(done.stdout, sent + ("[6.0]\nU0655\n" if way == "spawn" else ""))
 
 
 @with_numpy
@@ -348,6 +465,23 @@ class Callbacks(unittest.TestCase):
         self.assertEqual(session.run("vmap(double)(f64([[1, 2], [3, 4]]))").tolist(), [[2, 4], [6, 8]])
         total, parts = session.run("split_sum(f64([1, 2]), 3i64)")
         self.assertEqual((total.item(), parts.tolist()), (3, [3, 6]))
+
+    def test_derivatives_of_host_functions(self):
+        session = unisono.Session()
+        session.function("def sq(x: f64) -> f64")(lambda x: x * x)
+        with self.assertRaises(unisono.CheckError) as caught:
+            session.run("grad(fn(x) => sq(x))(3f64)")
+        message = caught.exception.messages[0]
+        self.assertEqual((message.code, message.text, message.place.column), ("U0609", "`sq` has no derivative", 15))
+        self.assertIn("`@custom_jvp(rule) def sq(", message.help)
+        session.function("def slope(x: f64) -> f64")(lambda x: 2 * x)
+        session.function("@custom_jvp(fn(x, t) => (sq(x), slope(x) * t))\ndef sq(x: f64) -> f64")(lambda x: x * x)
+        self.assertEqual(session.run("grad(fn(x) => 5.0 * sq(x))(3f64)").item(), 30)
+        self.assertEqual(session.run("vmap(grad(sq))(f64([1, 2]))").tolist(), [2, 4])
+        session.function("def pull(x: f64[n], g: f64) -> f64[n]")(lambda x, g: [g * value for value in x.tolist()])
+        session.function("@custom_vjp(fn(x, g) => (half(x), pull(x, g)))\ndef half(x: f64[n]) -> f64")(
+            lambda x: sum(value * value for value in x.tolist()) / 2)
+        self.assertEqual(session.run("grad(half)(f64([1, 2]))").tolist(), [1, 2])
 
     def test_host_functions_that_fail(self):
         session = unisono.Session()

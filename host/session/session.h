@@ -106,7 +106,9 @@ class Session {
   /// the types of all parameters and of the result, if it has one: `def clip(x:
   /// f32[n], most: f32) -> f32[n]`. Where it is called it is like any function,
   /// in compiled code and in maps, too; `call` and `pure` are as in
-  /// lang::HostFunction. False if the declaration is wrong (diagnostics()).
+  /// lang::HostFunction. A derivative of it is an error, unless a decorator
+  /// before the `def` gives a rule, `@custom_jvp(rule)`. False if the
+  /// declaration is wrong (diagnostics()).
   bool define(std::string declaration, bool pure,
               decltype(lang::HostFunction::call) call);
 

@@ -30,7 +30,7 @@ Flags depending_results(const Node& node, const Flags& operands) {
   if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
     return depending_loop(*a, operands).results;
   Flags out;
-  const bool depends = node.op == Op::call && any(operands);
+  const bool depends = any(operands);  // of a call, here or of the host
   for (int i = 0; i < ir::result_count(node); ++i)
     out.push_back(depends && is_floating(ir::result_type(node, i).dtype));
   return out;

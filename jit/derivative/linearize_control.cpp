@@ -30,6 +30,12 @@ bool any(const Flags& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
 
+bool gives_floats(const Node& call) {
+  const auto& results = ir::attrs<ir::HostCallAttrs>(call).results;
+  return std::ranges::any_of(
+      results, [](const Type& type) { return is_floating(type.dtype); });
+}
+
 void place_without_calls(Graph& out, const Graph& graph, ir::Renaming& placed) {
   std::unordered_map<NodeId, std::vector<NodeId>> called;
   for (const NodeId id : ir::node_ids(graph)) {
@@ -125,9 +131,13 @@ Duals Linearizer::results_of(NodeId control) {
 
 Duals Linearizer::place_control(const Node& node, const Duals& x) {
   if (node.op == Op::call) return place_call(node, x);
-  const bool host = node.op == Op::host_call;
-  if (!host && any(flags_of(x)))
+  const bool derived = any(flags_of(x));
+  if (node.op == Op::host_call) {
+    if (derived && gives_floats(node))
+      throw NoDerivative{NoDerivative::Why::no_factor, node.op, source_};
+  } else if (derived) {
     return node.op == Op::loop ? place_loop(node, x) : place_if(node, x);
+  }
   return results_of(place_value(node, x));
 }
 

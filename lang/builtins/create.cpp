@@ -266,21 +266,26 @@ Value builtin_linspace(CallOf<"linspace">& call) {
     return broadcast_to(walk, cast_to(walk, scalar, DType::F64, call.where),
                         shape, call.where);
   };
+  // As they were given: a literal or an integer has more digits than f32.
+  const auto end = [&](const Argument& argument) {
+    return spread(
+        walk.to_operand(argument.value(), argument.where(), "`linspace`"));
+  };
+  const ArrayValue first = end(call["start"]), final = end(call["stop"]);
   // start + i * step in f64, and the end as it is: NumPy's numbers.
   const ir::Dim intervals = n == ir::Dim(1) ? ir::Dim(1) : endpoint ? n - 1 : n;
   const ArrayValue last = spread(walk.constant_size(intervals, call.where));
   const ArrayValue i = iota(walk, {DType::F64, shape}, 0, call.where);
   const ArrayValue distance =
-      apply(walk, ir::Op::sub, spread(stop), spread(start), call.where);
+      apply(walk, ir::Op::sub, final, first, call.where);
   const ArrayValue step = apply(walk, ir::Op::div, distance, last, call.where);
   ArrayValue out =
       apply(walk, ir::Op::add, apply(walk, ir::Op::mul, i, step, call.where),
-            spread(start), call.where);
+            first, call.where);
   if (endpoint)
-    out = walk.add(
-        ir::Op::select,
-        {apply(walk, ir::Op::eq, i, last, call.where), spread(stop), out},
-        ir::NoAttrs{}, call.where);
+    out = walk.add(ir::Op::select,
+                   {apply(walk, ir::Op::eq, i, last, call.where), final, out},
+                   ir::NoAttrs{}, call.where);
   return cast_to(walk, out, dtype, call.where);
 }
 

@@ -12,6 +12,7 @@
 #include "jit/ir/routines.h"
 #include "jit/reference/routines.h"
 #include "lang/context/call_of.h"
+#include "lang/context/derivative_facts.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
@@ -194,10 +195,8 @@ std::vector<ArrayValue> unknown_results(const RoutineCall& call,
     for (const ArrayValue& operand : x) {
       result->varies = join(result->varies, operand->varies);
       if (!result->varies_from) result->varies_from = operand->varies_from;
-      if (operand->linearity.state == Linearity::State::linear ||
-          operand->linearity.state == Linearity::State::other)
-        result->linearity = {Linearity::State::other, call.where};
     }
+    result->linearity = linearity_through(x, call.where);
     out.push_back(result);
   }
   return out;

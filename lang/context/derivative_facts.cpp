@@ -109,6 +109,15 @@ Linearity linearity_of(ir::Op op, std::span<const ArrayValue> operands,
   return {State::other, where};
 }
 
+Linearity linearity_through(std::span<const ArrayValue> operands, Span where) {
+  const bool touched =
+      std::ranges::any_of(operands, [](const ArrayValue& operand) {
+        return operand->linearity.state == State::linear ||
+               operand->linearity.state == State::other;
+      });
+  return touched ? Linearity{State::other, where} : Linearity{};
+}
+
 void set_depends(const Context& context, ir::Op op,
                  std::span<const ArrayValue> operands, ArrayCell& out) {
   if (!is_floating(out.type.dtype)) return;

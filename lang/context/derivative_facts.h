@@ -28,6 +28,10 @@ Diagnostic no_derivative(ir::Op op, Span where);
 Linearity linearity_of(ir::Op op, std::span<const ArrayValue> operands,
                        const ir::Attrs& attrs, DType dtype, Span where);
 
+/// The same of what a function gives of which nobody knows what it computes:
+/// it is not linear where an operand depends on the tangent.
+Linearity linearity_through(std::span<const ArrayValue> operands, Span where);
+
 /// Tells the derivatives on which `value` depends over which axes it varies: to
 /// be called where that is set otherwise than by an operation.
 void tell_derivatives(const Context& context, const ArrayCell& value);

@@ -140,9 +140,19 @@ std::string details(const Stmt& s) {
   return out;
 }
 
+/// What jumps.cpp keeps of statements that are never reached, for their names:
+/// a choice whose condition stands where all of it does.
+bool is_unreached(const Stmt& s) {
+  const auto* whole = as<ExprStmt>(s);
+  const auto* choice = whole ? as<If>(*whole->expr) : nullptr;
+  return choice && choice->condition->span.begin == choice->span.begin &&
+         choice->condition->span.end == choice->span.end;
+}
+
 class Dumper {
  public:
   void stmt(const Stmt& s, int depth) {
+    if (is_unreached(s)) return;
     line(stmt_names[static_cast<size_t>(s.kind)], s.span, details(s), depth);
     for_each_child(s, [&](const Expr& e) { expr(e, depth + 1); });
   }

@@ -255,6 +255,51 @@ Span whole_of(const Statements& list) {
   return {first.file, first.begin, last.end};
 }
 
+// ---- what is never reached -------------------------------------------------
+
+/// Leaves of each jump the value that it gives.
+void drop_jumps(Statements& list) {
+  for (StmtPtr& each : list) {
+    if (each->kind == StmtKind::JumpStmt) {
+      ExprPtr value = std::move(static_cast<JumpStmt&>(*each).value);
+      if (!value) value = made<NoneLiteral>(each->span);
+      each = statement_of(std::move(value));
+    } else if (If* choice = as_choice(*each)) {
+      for (Block* block : branches_of(*choice))
+        if (block) drop_jumps(block->statements);
+    } else if (Block* body = body_of(*each)) {
+      drop_jumps(body->statements);
+    }
+  }
+}
+
+/// What stands behind a jump is never reached: it goes before it, as `if false
+/// { ... }`, so that its names are checked as all others are. It is no part of
+/// what dump_ast shows.
+void keep_unreached(Statements& list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (If* choice = as_choice(*list[i])) {
+      for (Block* block : branches_of(*choice))
+        if (block) keep_unreached(block->statements);
+    } else if (Block* body = body_of(*list[i])) {
+      keep_unreached(body->statements);
+    }
+    if (i + 1 == list.size() || !may_leave(*list[i]) ||
+        !always_leaves(*list[i]))
+      continue;
+    const auto at = list.begin() + static_cast<ptrdiff_t>(i);
+    Statements unreached(std::make_move_iterator(at + 1),
+                         std::make_move_iterator(list.end()));
+    list.erase(at + 1, list.end());
+    const Span where = whole_of(unreached);
+    drop_jumps(unreached);
+    list.insert(
+        at, choice_of(made<BoolLiteral>(where),
+                      block_of(std::move(unreached), where), nullptr, where));
+    return;
+  }
+}
+
 // ---- the pass --------------------------------------------------------------
 
 /// Where a list of statements stands.
@@ -266,6 +311,13 @@ enum class Place : uint8_t {
 
 class JumpLowering {
  public:
+  /// A list that is no part of one that was lowered.
+  void whole(Statements& list, Place place) {
+    keep_unreached(list);
+    statements(list, place);
+  }
+
+ private:
   void statements(Statements& list, Place place) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (!may_leave(*list[i])) {
@@ -287,7 +339,6 @@ class JumpLowering {
     }
   }
 
- private:
   struct Loop {
     size_t number = 1;
     bool skips = false;  // statements in it look at its `continue` flag
@@ -307,8 +358,7 @@ class JumpLowering {
     if (e.kind == ExprKind::FnExpr)
       return function(static_cast<FnExpr&>(e).function);
     if (e.kind == ExprKind::Block)
-      return statements(static_cast<Block&>(e).statements,
-                        Place::before_others);
+      return whole(static_cast<Block&>(e).statements, Place::before_others);
     for_each_child(
         e, [&](const Expr& child) { inside(mutable_node(child)); },
         [](const Stmt&) {});
@@ -463,7 +513,7 @@ class JumpLowering {
     }
     if (f.body && f.body->kind == ExprKind::Block) {
       auto& body = static_cast<Block&>(*f.body);
-      statements(body.statements, Place::end_of_function);
+      whole(body.statements, Place::end_of_function);
       if (keeps_result_)
         for (const std::string& name : {return_value, return_flag})
           body.statements.insert(body.statements.begin(),
@@ -491,7 +541,7 @@ void check_jumps(const Program& program, Diagnostics& diagnostics) {
 }
 
 void lower_jumps(Program& program) {
-  JumpLowering().statements(program.statements, Place::before_others);
+  JumpLowering().whole(program.statements, Place::before_others);
 }
 
 }  // namespace unisono::lang

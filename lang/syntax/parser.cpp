@@ -339,7 +339,7 @@ ParseResult parse_declaration(const SourceFile& file,
   const auto& statements = result.program->statements;
   const auto* def =
       statements.size() == 1 ? as<DefStmt>(*statements[0]) : nullptr;
-  if (def && !def->function.body && def->decorators.empty()) return result;
+  if (def && !def->function.body) return result;
   const Span where =
       statements.empty() ? Span{&file, 0, 0} : statements[0]->span;
   diagnostics.add(diagnostic(Code::host_declaration, where,

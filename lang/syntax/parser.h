@@ -32,8 +32,8 @@ ParseResult parse_lines(const SourceFile& file, uint32_t begin, uint32_t end,
                         Diagnostics& diagnostics);
 
 /// The same, of a file that is the head of one function, `def clip(x: f32[n],
-/// most: f32) -> f32[n]`: the program is a DefStmt without a body. Anything
-/// else is a mistake (host_declaration).
+/// most: f32) -> f32[n]`, perhaps with decorators: the program is a DefStmt
+/// without a body. Anything else is a mistake (host_declaration).
 ParseResult parse_declaration(const SourceFile& file, Diagnostics& diagnostics);
 
 }  // namespace unisono::lang

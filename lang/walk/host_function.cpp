@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
@@ -46,6 +47,55 @@ ArrayValue host_argument(Walk& walk, const Value& leaf, Span where,
   bad_declaration(
       walk, where, fmt::format("`{}` is {}", parameter, type_name(leaf)),
       "the host takes arrays, `int`, `str`, and tuples and records of them");
+}
+
+/// What the host computes has no derivative but by a rule.
+void check_derivative(Walk& walk, const std::string& name,
+                      const std::vector<ArrayValue>& operands,
+                      const Value& result, Span where) {
+  bool floats = false;
+  for_each_leaf(result, [&](const Value& leaf) {
+    floats |= leaf.array() && is_floating(leaf.array()->type.dtype);
+  });
+  DerivativeArguments depends;
+  for (const ArrayValue& operand : operands)
+    depends = join(depends, operand->depends);
+  if (!floats || depends.empty()) return;
+  // Of a rule, whose tangent it is, more is said where the rule is checked.
+  if (linearity_through(operands, where).state == Linearity::State::other)
+    return;
+  Diagnostic error = diagnostic(Code::no_derivative, where, name);
+  if (const Derivative* around = innermost(walk.context(), depends))
+    error.add_note(around->where, "the derivative is taken here");
+  error.set_help(fmt::format(
+      "the host computes it: it is defined with its derivative, "
+      "`@custom_jvp(rule) def {0}(...)`, or called in a function that has a "
+      "rule; where an argument may count as a constant, write "
+      "`stop_gradient(...)`",
+      name));
+  walk.fail(std::move(error));
+}
+
+constexpr const char* sizes_help =
+    "each size in the result stands in a parameter, too: `def f(x: f32[n]) -> "
+    "f32[n]`";
+
+/// Refuses a result of which the arguments do not tell each size, as `?k`: each
+/// time that it is made such a size is a new symbol.
+void check_result_sizes(Walk& walk, const Value& result, const Value& again,
+                        Span where) {
+  std::vector<ir::Type> types;
+  for_each_leaf(result, [&](const Value& leaf) {
+    if (leaf.array()) types.push_back(leaf.array()->type);
+  });
+  size_t next = 0;
+  for_each_leaf(again, [&](const Value& leaf) {
+    if (!leaf.array() || leaf.array()->type == types[next++]) return;
+    bad_declaration(walk, where,
+                    fmt::format("the arguments do not tell all sizes of `{}`",
+                                where.text()),
+                    sizes_help);
+  });
 }
 
 std::vector<int64_t> sizes_of(const ir::Type& type) {
@@ -111,12 +161,23 @@ Value Walker::call_host(const Closure& closure, const Env& env, Span where) {
   attrs.everywhere = false;
   for (const MappedAxis& axis : walk_.context().mapped_axes)
     attrs.axes.push_back(axis.id);
-  Value shape = NoneValue{};
-  if (def.function.result) {
+  const auto declared = [&]() -> Value {
+    if (!def.function.result) return NoneValue{};
     TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
-    shape = matcher.any_value(*def.function.result);
-    matcher.finish();
-  }
+    try {
+      Value value = matcher.any_value(*def.function.result);
+      matcher.finish();
+      return value;
+    } catch (Failure& failure) {
+      if (failure.diagnostic.code == Code::unbound_size)
+        failure.diagnostic.set_help(sizes_help);
+      throw;
+    }
+  };
+  Value shape = declared();
+  if (checking() && def.function.result)
+    check_result_sizes(walk_, shape, declared(), def.function.result->span);
+  check_derivative(walk_, def.name.text, operands, shape, where);
   AxisSet varies;
   for (const ArrayValue& operand : operands)
     varies = join(varies, operand->varies);
@@ -132,6 +193,7 @@ Value Walker::call_host(const Closure& closure, const Env& env, Span where) {
     walk_.check_size(leaf.array()->type, where);
     leaf.array()->varies = varies;
     if (!varies.empty()) leaf.array()->varies_from = where;
+    leaf.array()->linearity = linearity_through(operands, where);
     attrs.results.push_back(leaf.array()->type);
   });
   if (checking()) return shape;

@@ -329,6 +329,14 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
   jit::ReferenceOptions options;
   options.checked = machine.checked;
   for (std::string& text : grown_) text.clear();
+  std::vector<size_t> room(grown_.size(), max_text_bytes);
+  for (const Assigned& change : code.changes) {
+    const auto* text = change.after.get_if<StrValue>();
+    const int64_t number = text ? growing_number(*text) : 0;
+    if (number != 0)
+      room[static_cast<size_t>(number - 1)] -=
+          change.before.get_if<StrValue>()->value->size();
+  }
   options.host_call = [&, call = host_caller(machine, nullptr)](
                           const ir::Node& node, int64_t member,
                           const std::vector<jit::HostArray>& operands,
@@ -336,9 +344,10 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
     const auto& attrs = ir::attrs<ir::HostCallAttrs>(node);
     if (!attrs.function.empty() || attrs.number == 0)
       return call(node, member, operands, made);
-    std::string& text = grown_[static_cast<size_t>(attrs.number - 1)];
+    const auto number = static_cast<size_t>(attrs.number - 1);
+    std::string& text = grown_[number];
     text += render_host_call(attrs, operands);
-    if (text.size() > max_text_bytes)
+    if (text.size() > room[number])
       return Error{Error::Kind::check_failed, "this text is too long"};
     return Unit{};
   };

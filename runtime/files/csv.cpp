@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -176,8 +177,9 @@ std::optional<T> number_of(std::string_view text) {
   if (text.starts_with('+') && text.size() > 1 && text[1] != '-')
     text.remove_prefix(1);
   T value{};
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto read = std::from_chars(begin, end, value);
   if (read.ptr != end || text.empty() || text.ends_with(')'))
     return std::nullopt;
   if constexpr (std::is_floating_point_v<T>) {
@@ -194,54 +196,138 @@ std::optional<T> number_of(std::string_view text) {
   return value;
 }
 
+/// The digits of a decimal number without zeros around them, and the power of
+/// ten that the first one stands for.
+struct Digits {
+  static constexpr int most = 40;
+  std::array<char, most> digits = {};
+  int count = 0;  // `most`: so many and perhaps more
+  int power = 0;
+  bool operator==(const Digits&) const = default;
+};
+
+/// Those of what number_of reads, but for `inf` and its like.
+Digits digits_of(std::string_view text) {
+  Digits out;
+  int zeros = 0, before_point = 0;  // zeros that a later digit makes count
+  bool point = false, begun = false;
+  size_t at = 0;
+  for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
+    const char c = text[at];
+    if (c == '.') point = true;
+    if (c < '0' || c > '9') continue;
+    begun |= c != '0';
+    before_point += begun && !point ? 1 : !begun && point ? -1 : 0;
+    if (c == '0') {
+      zeros += begun ? 1 : 0;
+      continue;
+    }
+    for (; zeros > 0 && out.count < Digits::most; --zeros)
+      out.digits[static_cast<size_t>(out.count++)] = '0';
+    zeros = 0;
+    if (out.count < Digits::most)
+      out.digits[static_cast<size_t>(out.count++)] = c;
+  }
+  if (out.count == 0) return out;
+  out.power = before_point;
+  if (at < text.size())
+    out.power += number_of<int>(text.substr(at + 1)).value_or(0);
+  return out;
+}
+
+/// Whether the nearest `T`, a float, is a number as f64 is, or shows it with
+/// the digits that it is written with: the fewest that tell it from its
+/// neighbours. Then different numbers are different there, too.
+template <class T>
+bool shows(std::string_view text) {
+  using Limits = std::numeric_limits<T>;
+  const auto value = number_of<T>(text);
+  if (!value) return false;
+  const T size = std::fabs(*value);
+  const Digits written = digits_of(text);
+  if (!std::isfinite(size) || written.count == 0) return true;
+  if (size < Limits::min()) return false;
+  if constexpr (std::is_same_v<T, float>)
+    if (static_cast<double>(*value) == number_of<double>(text)) return true;
+  if (written.count == Digits::most) return false;
+  if (written.count <= Limits::digits10) return true;
+  char digits[Digits::most + 8];
+  const auto has_these = [&](auto... format) {
+    const auto end = std::to_chars(digits, std::end(digits), size, format...);
+    return end.ec == std::errc() && digits_of({digits, end.ptr}) == written;
+  };
+  return has_these(std::chars_format::scientific) ||
+         (size == std::trunc(size) && has_these(std::chars_format::fixed, 0));
+}
+
 }  // namespace
 
-/// What is known of a column after its fields have been looked at.
+/// What is known of a column after its fields have been looked at, in whatever
+/// order.
 struct CsvSeen {
   bool any = false, missing = false;
-  bool bools = true, integers = true, numbers = true;
-  bool narrow = true;  // all numbers are in the range of f32
+  bool bools = true, numbers = true;
+  bool whole = true;  // all numbers are, and i64 or u64 hold them
+  /// f32 shows all fractions and holds all whole numbers exactly; f64 shows all
+  /// whole numbers.
+  bool narrow = true, wide = true;
   int64_t low = 0, high = 0;
+  bool beyond = false;  // some need u64
 
   void look(std::string_view text) {
     any = true;
     if (bools && !bool_of(text)) bools = false;
-    if (integers) {
-      if (const auto value = number_of<int64_t>(text)) {
-        low = std::min(low, *value);
-        high = std::max(high, *value);
-        return;
-      }
-      integers = false;
-    }
     if (!numbers) return;
+    if (const auto value = number_of<int64_t>(text)) {
+      low = std::min(low, *value);
+      high = std::max(high, *value);
+      narrow = narrow && is_exact<float>(*value);
+      wide = wide && (is_exact<double>(*value) || shows<double>(text));
+      return;
+    }
+    if (number_of<uint64_t>(text)) {
+      beyond = true;
+      narrow = false;
+      wide = wide && shows<double>(text);
+      return;
+    }
+    whole = false;
     const auto value = number_of<double>(text);
     if (!value) {
       numbers = false;
-      return;
+    } else if (text.find_first_not_of("+-0123456789") == text.npos) {
+      narrow = false;
+      wide = wide && shows<double>(text);
+    } else {
+      // With a point or an exponent it is the nearest f64 at least. What is too
+      // small for that is 0.
+      narrow = narrow && (*value == 0 || shows<float>(text));
     }
-    const double size = std::fabs(*value);
-    using Limits = std::numeric_limits<float>;
-    // Zero digits are a zero; what f64 itself cannot hold is none for us.
-    narrow &= size == 0 || std::isinf(size) ||
-              (size >= Limits::min() && size <= Limits::max());
   }
 
-  bool is_text() const { return any && !bools && !numbers && !integers; }
+  bool is_text() const {
+    if (!any || bools) return false;
+    return !numbers || (!is_integer() && !wide);
+  }
   DType dtype() const {
-    // All that f32 holds exactly.
-    constexpr int64_t exact = int64_t{1} << 24;
     if (!any) return DType::F32;
     if (bools) return missing ? DType::F32 : DType::Bool;
-    if (integers && missing)
-      return low >= -exact && high <= exact ? DType::F32 : DType::F64;
-    if (integers) {
-      using Limits = std::numeric_limits<int32_t>;
-      return low >= Limits::min() && high <= Limits::max() ? DType::I32
-                                                           : DType::I64;
-    }
-    const bool wide = low < -exact || high > exact;
-    return narrow && !wide ? DType::F32 : DType::F64;
+    if (!is_integer()) return narrow ? DType::F32 : DType::F64;
+    using Limits = std::numeric_limits<int32_t>;
+    if (beyond) return DType::U64;
+    return low >= Limits::min() && high <= Limits::max() ? DType::I32
+                                                         : DType::I64;
+  }
+
+ private:
+  bool is_integer() const {
+    return numbers && whole && !missing && !(beyond && low < 0);
+  }
+  /// Whether floats of type `T` are all integers of this size and less.
+  template <class T>
+  static bool is_exact(int64_t value) {
+    constexpr int64_t most = int64_t{1} << std::numeric_limits<T>::digits;
+    return value >= -most && value <= most;
   }
 };
 

@@ -2,6 +2,7 @@
 import ctypes
 import itertools
 import math
+import re
 import sys
 from contextlib import contextmanager
 from ctypes import byref
@@ -90,7 +91,8 @@ def _leaves(types):
 
 def _counts(declaration):
     """How many arrays go into a function of the host, and come out."""
-    head, _, result = declaration.partition("->")
+    start = max(m.start() for m in re.finditer(r"\bdef\b|^", declaration))
+    head, _, result = declaration[start:].partition("->")
     return _leaves(head[head.find("("):]), _leaves(result)
 
 
@@ -151,6 +153,12 @@ class Engine:
     def __del__(self, release=c.engine_release, alive=alive):
         if alive:
             release(getattr(self, "_pointer", None))
+
+    def __reduce__(self):
+        raise TypeError("an Engine is neither copied nor pickled: its devices "
+                        "and threads are this process's. Sessions share it "
+                        "(`Session(engine=engine)`); another process makes one "
+                        "of its own")
 
     @property
     def device_count(self):
@@ -233,6 +241,11 @@ class Session:
         for stop in getattr(self, "_stops", ()):
             forget(stop)
 
+    def __reduce__(self):
+        raise TypeError("a Session is neither copied nor pickled: its names "
+                        "are this process's. Make another one, and run the "
+                        "same program in it")
+
     def run(self, source, name=None):
         """Checks a program and runs it. The value of its last statement, if
         that is an expression, else None. `name` is what messages call the text.
@@ -289,7 +302,8 @@ class Session:
         It gets NumPy arrays (memoryviews and numbers where NumPy is not installed) of
         memory that is there until it returns, and gives an array of the
         declared type, or a tuple of them. With `effects` each call in the
-        program is one call of it, in order."""
+        program is one call of it, in order. It has no derivative but one that
+        the declaration gives, by `@custom_jvp(rule)` before its `def`."""
         def define(function):
             kept = (function, _counts(declaration), self._host.failures)
             number = _keep(kept)

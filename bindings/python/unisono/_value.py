@@ -77,6 +77,18 @@ class Value:
         c.value_type(self._pointer, text)
         return text.value.decode()
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError(f"<unisono {self.type}> cannot be pickled: it belongs "
+                        "to this process. Let the other one make a Session "
+                        "and run the program that gives it; arrays, numbers "
+                        "and texts can be sent")
+
     def __repr__(self):
         return f"<unisono {self.type}>"
 
@@ -103,7 +115,8 @@ class Function(Value):
 
 class Array(Value):
     """An array. NumPy (`numpy.asarray(a)`), and whatever knows DLPack,
-    sees its elements without a copy, read-only."""
+    sees its elements without a copy, read-only. It is pickled as its
+    elements."""
     __slots__ = ("_type", "__weakref__")
 
     def _tensor(self):
@@ -143,12 +156,19 @@ class Array(Value):
             raise TypeError("an array of no axis has no length")
         return self.shape[0]
 
+    def _bytes(self):
+        """The elements, in the order of a C array."""
+        return ctypes.string_at(self._tensor().data or 0,
+                                self.size * self._array_type()[0].bytes)
+
     def tolist(self):
         """The elements as numbers in nested lists; of no axis, the number."""
         dtype, shape = self._array_type()
-        data = ctypes.string_at(self._tensor().data or 0,
-                                self.size * dtype.bytes)
-        return nest(unpack(data, dtype), shape)
+        return nest(unpack(self._bytes(), dtype), shape)
+
+    def __reduce__(self):
+        dtype, shape = self._array_type()
+        return restored, (self._bytes(), dtype.name, shape)
 
     def item(self):
         """The only element, as a number."""
@@ -257,6 +277,11 @@ def copied(data, dtype, shape):
     tensor = Tensor(ctypes.cast(data, c_void_p), _sizes(shape), None,
                     len(shape), dtype.number)
     return Array(made(c.value_copy, byref(tensor)))
+
+
+def restored(data, dtype, shape):
+    """An array that was pickled."""
+    return copied(data, BY_NAME[dtype], shape)
 
 
 def borrowed(thing):

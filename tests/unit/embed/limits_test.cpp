@@ -106,6 +106,45 @@ TEST_CASE("bytes of the host") {
   CHECK(kind("1 + 1") == Kind::none);
 }
 
+namespace {
+std::string repeated(std::string_view text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+}  // namespace
+
+TEST_CASE("what bounds every program") {
+  unisono::Engine engine;
+  auto session = engine.session();
+  const auto kind = [&](const std::string& program) {
+    auto result = session.eval(program);
+    return result ? Kind::none : result.error().kind();
+  };
+  // Texts, trees, array literals, files, and depth.
+  for (const std::string& program :
+       {std::string("var s = \"x\"\nwhile true { s = s + s }"),
+        std::string("\"x\" * 20000000"),
+        std::string("var s = \"x\" * 16000000\n"
+                    "for i in range(1000000) { s += \"y\" }"),
+        std::string("def f(n: int) {\n  var s = \"ab\"\n"
+                    "  for i in range(n) { s = s + s }\n  len(s)\n}\n"
+                    "for k in range(20, 30) { f(k) }"),
+        std::string("var t = (1,)\nwhile true { t = t + t }"),
+        std::string(5'000'000, ' '), "let s = 1" + repeated("+1", 20'000),
+        std::string(5'000, '(') + "1" + std::string(5'000, ')'),
+        std::string("def f(n) = f(n + 1)\nf(1)")}) {
+    CAPTURE(program.substr(0, 60));
+    CHECK(kind(program) == Kind::limit);
+  }
+  CHECK(kind("let = 3") == Kind::syntax);
+  // Other kinds of which the code does not say it.
+  CHECK(kind("grad(fn(n) => polygamma(n, 2.0))(2.0)") == Kind::check);
+  CHECK(kind("grad(fn(x) => x)([1.0])") == Kind::check);
+  CHECK(kind("var x = 1\nwhile x > 0, max=3 { x += 1 }") == Kind::runtime);
+  CHECK(kind("save(\"x.npy\", [1])") == Kind::file);
+}
+
 TEST_CASE("time") {
   unisono::Engine engine;
   auto session = engine.session();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -266,6 +267,120 @@ TEST_CASE("structures of an older header") {
           nullptr);
   CHECK(unisono_engine_device_count(engine) == 3);
   unisono_engine_release(engine);
+}
+
+TEST_CASE("functions of the language are called where they were got") {
+  for (const char* devices : {"cpu:1", "cpu:2"}) {
+    CAPTURE(devices);
+    unisono::Engine engine({.devices = devices});
+    auto session = engine.session();
+    const auto sine = session.function("sin").value();
+    CHECK(sine.call({0.0}).value().as<float>().value() == 0);
+    CHECK(sine.call({Value::scalar(0.5)}).value().as<double>().value() ==
+          std::sin(0.5));
+    CHECK(session.function("sum")
+              .value()
+              .call({Value::of(std::vector<float>{1, 2})})
+              .value()
+              .as<float>()
+              .value() == 3);
+    // Of the library that is written in the language, too.
+    CHECK(session.function("linspace")
+              .value()
+              .call({0, 1, 3})
+              .value()
+              .as<std::vector<float>>()
+              .value() == std::vector<float>{0, 0.5, 1});
+    const auto pair = session.eval("(sin, (f = cos))").value();
+    const auto inner = pair[1].value()["f"].value();
+    for (const Value& item : {pair[0].value(), inner}) {
+      UnisonoValue* result = nullptr;
+      const Value x = 0.0;
+      const UnisonoValue* arguments[] = {x.handle()};
+      REQUIRE(unisono_call(item.handle(), arguments, 1, nullptr, nullptr, 0,
+                           nullptr, &result) == nullptr);
+      CHECK(Value(result).type() == "f32");
+    }
+    const auto typed = sine.typed<double(double)>();
+    REQUIRE(typed);
+    CHECK((*typed)(0.5).value() == std::sin(0.5));
+    // Another session may have it.
+    auto other = engine.session();
+    REQUIRE(other.set("g", session.get("sin").value()));
+    CHECK(other.eval("g(0f64)").value().as<double>().value() == 0);
+    const auto y = other.eval("f64([0.5])").value();
+    CHECK(sine.call({y}).value().as<std::vector<double>>().value() ==
+          std::vector<double>{std::sin(0.5)});
+  }
+  // It keeps its session.
+  std::optional<unisono::Function> sine;
+  {
+    unisono::Engine engine;
+    sine = engine.session().function("sin").value();
+  }
+  CHECK(sine->call({0.0}).value().as<float>().value() == 0);
+}
+
+TEST_CASE("the derivative of a function of the host") {
+  unisono::Engine engine({.devices = "cpu:2"});
+  auto session = engine.session();
+  const auto square = [](double x) { return x * x; };
+  REQUIRE(session.define("def sq(x: f64) -> f64", square));
+  auto result = session.eval("let f = grad(fn(x) => sq(x))\nf(3f64)");
+  REQUIRE(!result);
+  CHECK(result.error().kind() == Kind::check);
+  const auto messages = result.error().messages();
+  CHECK(std::string(messages[0].code) == "U0609");
+  CHECK(std::string(messages[0].text) == "`sq` has no derivative");
+  CHECK((messages[0].where.line == 1 && messages[0].where.column == 23));
+  CHECK(std::string(messages[0].help).find("`@custom_jvp(rule) def sq(") !=
+        std::string::npos);
+  // Defined anew, with a rule.
+  REQUIRE(session.define("def slope(x: f64) -> f64",
+                         [](double x) { return 2 * x; }));
+  REQUIRE(
+      session.define("@custom_jvp(fn(x, t) => (sq(x), slope(x) * t))\n"
+                     "def sq(x: f64) -> f64",
+                     square));
+  CHECK(session.eval("grad(fn(x) => 5.0 * sq(x))(3f64)")
+            .value()
+            .as<double>()
+            .value() == 30);
+  CHECK(session.eval("vmap(grad(sq))(f64([1, 2]))")
+            .value()
+            .as<std::vector<double>>()
+            .value() == std::vector<double>{2, 4});
+  CHECK(session.function("sq")
+            .value()
+            .typed<double(double)>()
+            .value()(3.0)
+            .value() == 9);
+  // Mistakes of the rule are told where it is given.
+  CHECK(session.define("@custom_jvp(nowhere) def f(x: f64) -> f64", square)
+            .error()
+            .kind() == Kind::check);
+  CHECK(
+      session
+          .define("@custom_jvp(fn(x, t) => x) def f(x: f64) -> f64 = x", square)
+          .error()
+          .kind() == Kind::check);
+  // In C.
+  UnisonoError* error = unisono_define_function(
+      session.handle(),
+      "@custom_jvp(fn(x, t) => (cube(x), 3.0 * sq(x) * t)) "
+      "def cube(x: f64) -> f64",
+      0,
+      [](void*, const UnisonoTensor* x, const UnisonoTensor* y, UnisonoReply*) {
+        const double v = *static_cast<const double*>(x[0].data);
+        *static_cast<double*>(y[0].data) = v * v * v;
+      },
+      nullptr, nullptr);
+  REQUIRE(error == nullptr);
+  CHECK(session.eval("(grad(cube)(2f64), grad(grad(cube))(2f64))")
+            .value()
+            .type() == "(f64, f64)");
+  CHECK(session.eval("grad(grad(cube))(2f64)").value().as<double>().value() ==
+        12);
 }
 
 TEST_CASE("functions of the host") {

@@ -1,6 +1,7 @@
 // Functions that the host defines, in each place where a program may call one:
 // by the reference evaluator, in compiled code, and on simulated GPUs.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <cstring>
@@ -248,9 +249,134 @@ TEST_CASE("mistakes with functions of the host") {
   CHECK(refused("def f(x) -> f32").find("[U0220]") != std::string::npos);
   CHECK(refused("def f(x: f32) -> str").find("[U0220]") != std::string::npos);
   CHECK(refused("def f(x: f32) -> f32[m]").find("error[") != std::string::npos);
+  CHECK(refused("def f(x: f32) -> f32[m]").find("`?k`") == std::string::npos);
+  for (const char* unknown :
+       {"f32[?k]", "f32[_]", "f32[n, ?k]", "f32[...]", "(f32[n], f32[?k])",
+        "(a: f32, b: f32[?k])", "Open", "Some", "f32[?k + 1]"}) {
+    CAPTURE(unknown);
+    host.run("type Some = f32[?k]\ntype Open[d] = (f32[d], f32[d])");
+    const std::string text =
+        refused(fmt::format("def f(x: f32[n]) -> {}", unknown).c_str());
+    CHECK(text.find("error[U") != text.npos);
+    CHECK(text.find("<host>:1:") != text.npos);
+  }
+  for (const char* known :
+       {"f32[n // 2]", "f32[maximum(n, m)]", "f32[2 * n, m]", "Pair[n + m]"}) {
+    CAPTURE(known);
+    host.run("type Pair[d] = (f32[d], f32[d])");
+    CHECK(host.session->define(
+        fmt::format("def f(x: f32[n], y: f32[m]) -> {}", known), true, {}));
+  }
   CHECK(refused("def f(x: f32").find("error[") != std::string::npos);
   CHECK(refused("def f(x: floot) -> f32").find("error[") != std::string::npos);
   CHECK(refused("").find("[U0220]") != std::string::npos);
+}
+
+TEST_CASE("what the host computes has no derivative but by a rule") {
+  const auto square = [](const Arrays& x, Arrays& y) -> Status {
+    const auto v = element<double>(x[0]);
+    set(y[0], v * v);
+    return Unit{};
+  };
+  for (const char* devices : everywhere) {
+    CAPTURE(devices);
+    Host host(devices);
+    host.define("def sq(x: f64) -> f64", true, square);
+    host.define("def both(x: f64) -> (i32, f64)", true,
+                [](const Arrays&, Arrays&) -> Status { return Unit{}; });
+    const char* dependent[] = {
+        "grad(fn(x) => sq(x))(3f64)",
+        "grad(sq)(3f64)",
+        "vjp(sq)(3f64, 1f64)",
+        "jvp(sq)(3f64, 1f64)",
+        "value_and_grad(fn(x) => x + sq(2.0 * x))(3f64)",
+        "jacobian(vmap(sq))(f64([1, 2]))",
+        "hessian(fn(x) => x * sq(x))(3f64)",
+        "grad(jit(fn(x) => sq(x)))(3f64)",
+        "grad(fn(x) => both(x).1)(3f64)",
+        "grad(checkpoint(fn(x) => sq(x)))(3f64)",
+        "grad(fn(x) => if x > 1f64 { sq(x) } else { x })(3f64)",
+        "grad(fn(x) => sum([sq(y) for y in x]))(f64([1, 2]))",
+        // It depends from the second turn on.
+        ("grad(fn(x) => {\n  var y = 1f64\n"
+         "  for i in range(3) { y = sq(y)\n y = y * x }\n  y\n})(3f64)"),
+        "grad(fn(x) => scan(fn(c, _) => (sq(c), none), x, arange(3)).0)(3f64)",
+    };
+    for (const char* program : dependent) {
+      CAPTURE(program);
+      const std::string said = host.run(program);
+      CHECK(said.find("error[U0609]: `") != said.npos);
+      CHECK(said.find("` has no derivative") != said.npos);
+      CHECK(said.find("--> test.uni:") != said.npos);
+      CHECK(said.find("the derivative is taken here") != said.npos);
+      CHECK(said.find("`@custom_jvp(rule) def ") != said.npos);
+    }
+    // Nothing that is a float depends on what is derived by.
+    CHECK(host.run("print(grad(fn(x) => x * sq(5.0))(3f64))") == "25.0\n");
+    CHECK(host.run("print(grad(fn(x) => x * sq(stop_gradient(x)))(3f64))") ==
+          "9.0\n");
+    CHECK(host.run("print(grad(fn(x) => x * f64(next(f32(x))))(3f64))") ==
+          "1.0\n");
+    CHECK(host.run("print(grad(fn(x) => { note(\"g\", 1, f32(x))\n x * x })"
+                   "(3f64))") == "6.0\n");
+    CHECK(host.log == "g:1:3 ");
+  }
+}
+
+TEST_CASE("a function of the host may be defined with its derivative") {
+  for (const char* devices : everywhere) {
+    CAPTURE(devices);
+    Host host(devices);
+    const auto times = [](double factor, int power) {
+      return [factor, power](const Arrays& x, Arrays& y) -> Status {
+        set(y[0], factor * std::pow(element<double>(x[0]), power));
+        return Unit{};
+      };
+    };
+    host.define("def sq_slope(x: f64) -> f64", true, times(2, 1));
+    host.define(
+        "@custom_jvp(fn(x, t) => (sq(x), sq_slope(x) * t))\n"
+        "def sq(x: f64) -> f64",
+        true, times(1, 2));
+    host.define(
+        "@custom_jvp(fn(x, t) => (cube(x), 3.0 * sq(x) * t))\n"
+        "def cube(x: f64) -> f64",
+        true, times(1, 3));
+    // The host computes the cotangent, too.
+    host.define("def pulled(x: f64, g: f64) -> f64", true,
+                [](const Arrays& x, Arrays& y) -> Status {
+                  set(y[0], 7 * element<double>(x[0]) * element<double>(x[1]));
+                  return Unit{};
+                });
+    host.define(
+        "@custom_vjp(fn(x, g) => (back(x), pulled(x, g)))\n"
+        "def back(x: f64) -> f64",
+        true, times(3.5, 2));
+    CHECK(host.run("print(sq(3.0), grad(sq)(3f64), jvp(sq)(3f64, 10f64))") ==
+          "9.0 6.0 (9.0, 60.0)\n");
+    CHECK(host.run("print(vmap(grad(sq))(f64([1, 2, 3])))") == "[2 4 6]\n");
+    CHECK(host.run("print(grad(fn(x) => sum([sq(y) for y in x]))(f64([1, "
+                   "5])))") == "[2 10]\n");
+    CHECK(host.run("print(jit(grad(fn(x) => sq(sq(x))))(3f64))") == "108.0\n");
+    CHECK(host.run("print(grad(cube)(2f64), grad(grad(cube))(2f64))") ==
+          "12.0 12.0\n");
+    CHECK(host.run("print(back(2.0), grad(back)(2f64), vmap(grad(back))"
+                   "(f64([1, 2])))") == "14.0 14.0 [7 14]\n");
+    CHECK(host.run("axis dev = devices()\n"
+                   "print(pmap(grad(sq), over=dev)(f64([1, 2, 3])))") ==
+          "[2 4 6]\n");
+    // A derivative of the slope is nowhere.
+    CHECK(host.run("grad(grad(sq))(3f64)").find("`sq_slope` has no deriv") !=
+          std::string::npos);
+    // The host's function of a tangent may be anything.
+    host.define("def scaled(t: f64) -> f64", true, times(2, 1));
+    host.define(
+        "@custom_jvp(fn(x, t) => (bent(x), scaled(t)))\n"
+        "def bent(x: f64) -> f64",
+        true, times(1, 2));
+    CHECK(host.run("grad(bent)(3f64)").find("error[U0607]") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a function of the host that gives too little is an error") {

@@ -1,6 +1,9 @@
 #include "runtime/files/csv.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <random>
 
@@ -81,6 +84,109 @@ TEST_CASE("csv: types follow from what stands in a column") {
   CHECK(std::isnan(elements<float>(t.columns[6])[1]));
   CHECK(std::isnan(elements<float>(t.columns[7])[2]));
   CHECK(elements<double>(t.columns[8])[0] == 20'000'000);
+}
+
+TEST_CASE("csv: a column's type does not depend on the order of its rows") {
+  struct Case {
+    std::vector<std::string> fields;  // "" is a gap
+    DType dtype;                      // of all orders
+    bool text = false;
+  };
+  const Case cases[] = {
+      {{"1", "2.5"}, DType::F32},
+      {{"1.5", "20000001"}, DType::F64},
+      {{"1.5", "16777216"}, DType::F32},
+      {{"1.5", "16777217", ""}, DType::F64},
+      {{"1", "", "16777217"}, DType::F64},
+      {{"1e300", "1", "0.5"}, DType::F64},
+      {{"1e-400", "0.5"}, DType::F32},
+      {{"inf", "2", "-0.25"}, DType::F32},
+      // Never fewer digits than the file has.
+      {{"0.1", "0.123456789"}, DType::F64},
+      {{"0.12345679", "3.1415927", "1"}, DType::F32},  // of f32s
+      {{"3.14159265", "1"}, DType::F64},
+      {{"0.10000000149011612", "1"}, DType::F32},  // an f32 as f64 shows it
+      {{"3.14159265358979323846", "1"}, DType::F64},
+      {{"0.10000000000000001", "1"}, DType::F64},
+      {{"1.000000000000000056e-01", "2"}, DType::F64},
+      {{"0.10", "00.2500000000000000000", "5e3"}, DType::F32},
+      {{"8.589973e9", "1.5"}, DType::F64},
+      {{"8.589974e9", "1.5"}, DType::F32},
+      {{"1.25e+05", "125000.0"}, DType::F32},
+      // Whole numbers have all their digits, or are text.
+      {{"2147483647", "-1"}, DType::I32},
+      {{"2147483648", "-1"}, DType::I64},
+      {{"9223372036854775807", "-1"}, DType::I64},
+      {{"9223372036854775808", "1"}, DType::U64},
+      {{"18446744073709551615", "18446744073709551614"}, DType::U64},
+      {{"18446744073709551615", "-1"}, DType::I32, true},
+      {{"10000000000000000000", "-1"}, DType::F64},
+      {{"18446744073709551616", "18446744073709551617"}, DType::I32, true},
+      {{"100000000000000000000", "1"}, DType::F64},
+      {{"9007199254740993", ""}, DType::I32, true},
+      {{"9007199254740992", ""}, DType::F64},
+      {{"9007199254740993", "0.5"}, DType::I32, true},
+      {{"9007199254740993", "1"}, DType::I64},
+      {{"12345678901234567000", "0.5"}, DType::F64},  // as JavaScript writes it
+      {{"12345678901234567168", "0.5"}, DType::F64},  // and C
+      {{"123456792.0", "0.5"}, DType::F32},
+      {{"123456789.0", "0.5"}, DType::F64},
+      {{"true", "1"}, DType::I32, true},
+      {{"true", "", "false"}, DType::F32},
+  };
+  for (const Case& one : cases) {
+    std::vector<std::string> fields = one.fields;
+    std::ranges::sort(fields);
+    do {
+      std::string text = "a,b\n";
+      for (const std::string& field : fields) text += field + ",0\n";
+      CAPTURE(text);
+      const Table t = table_of(text);
+      REQUIRE(t.error.empty());
+      CHECK(t.columns[0].dtype == one.dtype);
+      CHECK(t.columns[0].is_text == one.text);
+    } while (std::ranges::next_permutation(fields).found);
+  }
+  const Table t = table_of(
+      "a,b\n18446744073709551615,18446744073709551617\n"
+      "18446744073709551614,18446744073709551616\n");
+  CHECK(elements<uint64_t>(t.columns[0]) ==
+        std::vector<uint64_t>{UINT64_MAX, UINT64_MAX - 1});
+  CHECK(elements<int32_t>(t.columns[1]) == std::vector<int32_t>{1, 0});
+}
+
+TEST_CASE("csv: floats are read as what they were written as") {
+  std::mt19937_64 random(1);
+  std::vector<float> singles;
+  std::vector<double> doubles;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto bits = random();
+    const auto single = std::bit_cast<float>(static_cast<uint32_t>(bits));
+    const auto twice = std::bit_cast<double>(bits);
+    if (std::isnormal(single)) singles.push_back(single);
+    if (std::isnormal(twice)) doubles.push_back(twice);
+    singles.push_back(static_cast<float>(bits % 1'000'000) / 1000.0f);
+  }
+  const TemporaryFolder folder;
+  const auto bytes = [](const auto& all) {
+    const auto* from = reinterpret_cast<const uint8_t*>(all.data());
+    return Bytes(from, from + all.size() * sizeof all[0]);
+  };
+  const auto again = [&](DType dtype, const auto& all) {
+    REQUIRE(write_csv(
+        folder / "a.csv",
+        {{"x", {dtype, {static_cast<int64_t>(all.size())}, bytes(all)}}}, ',',
+        true));
+    auto file = CsvFile::open(folder / "a.csv", {});
+    REQUIRE(file);
+    return std::move(file->columns({{.column = 0}}, true)->at(0));
+  };
+  const CsvColumn narrow = again(DType::F32, singles);
+  CHECK(narrow.dtype == DType::F32);
+  CHECK(narrow.elements == bytes(singles));
+  const CsvColumn wide = again(DType::F64, doubles);
+  CHECK(wide.dtype == DType::F64);
+  CHECK(wide.elements == bytes(doubles));
 }
 
 TEST_CASE("csv: lines, quotes, marks") {

@@ -6,7 +6,7 @@ import pathlib
 import threading
 
 import unisono
-from unisono import _elements
+from unisono import _elements, _value
 from unisono._value import _from_dlpack, borrowed
 
 from . import _dtypes
@@ -57,6 +57,15 @@ class Array(unisono.Array):
 
     def __complex__(self):
         return complex(self._scalar())
+
+    def __copy__(self):
+        return alias(self)  # `x[key] = value` changes one of the two
+
+    def __deepcopy__(self, memo):
+        return alias(self)
+
+    def __reduce__(self):
+        return restored, super().__reduce__()[1]
 
     def __repr__(self):
         shown = f"{self.tolist()}, " if self.size <= 100 else ""
@@ -224,6 +233,11 @@ def adopt(array):
     return new
 
 
+def restored(*elements):
+    """An array that was pickled."""
+    return adopt(_value.restored(*elements))
+
+
 def alias(x):
     """Another array with the same elements."""
     return call("identity", x)
@@ -303,8 +317,7 @@ def _copied(view):
     element = _elements.BY_FORMAT.get(view.format.lstrip("@=<"))
     if element is None:
         raise TypeError(f"no element type is `{view.format}`")
-    from unisono._value import copied
-    return copied(view.tobytes(), element, view.shape)
+    return _value.copied(view.tobytes(), element, view.shape)
 
 
 def from_dlpack(x, /, *, device=None, copy=None):

@@ -16,6 +16,9 @@ class DType:
     def __repr__(self):
         return f"unisono.{self.name}"
 
+    def __reduce__(self):  # copied or pickled, it is the one of its name
+        return self.name
+
 
 bool = DType("bool", "bool", "bool", 8)
 int8 = DType("int8", "i8", "signed integer", 8)
