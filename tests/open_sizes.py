@@ -194,7 +194,7 @@ class Program:
 
     def tangent(self):
         (x, a), (y, b) = self.array(1), self.array(1)
-        return x and (f"= jvp(fn(u) => u * u, ({x},), ({y},))[1]", a if a == b else None)
+        return x and (f"= jvp(fn(u) => u * u)(({x},), ({y},))[1]", a if a == b else None)
 
     def masked(self):
         (x, a), (y, b) = self.array(1), self.array(1)

@@ -178,15 +178,20 @@ Value zip_rows(CallOf<"zip">& call) {
                      "an array, as the others are", type_name(a.value)));
     if (trees.empty()) length = rows->length();
     const auto both = same_size(length, rows->length());
-    if (!both)
+    if (!both) {
+      const ir::Dim more = length - rows->length();
+      const bool first = more.is_constant() && more.value() > 0;
+      const CallArgument &longer = first ? call.rest[0] : a,
+                         &shorter = first ? a : call.rest[0];
       call.walk.fail(
           diagnostic(Code::scan_lengths_differ, a.where, "zip",
                      type_name(call.rest[0].value), length.to_string(),
                      type_name(a.value), rows->length().to_string())
-              .about(length - rows->length())
-              .set_help(fmt::format("cut the longer one: `{}[:{}]`",
-                                    a.where.text(),
-                                    written_size(call.rest[0], length))));
+              .about(more)
+              .set_help(fmt::format(
+                  "cut the longer one: `{}[:{}]`", longer.where.text(),
+                  written_size(shorter, first ? rows->length() : length))));
+    }
     length = *both;
     trees.push_back(rows->tree());
   }

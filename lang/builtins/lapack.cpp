@@ -106,7 +106,7 @@ void check_square(const RoutineCall& call, ArrayValue& x) {
       fmt::format("square matrices, {}[..., n, n]", name(x->type.dtype)),
       x->type.to_string());
   d.about(rows - columns);
-  if (!rows.is_constant() || !columns.is_constant())
+  if (!(rows - columns).is_constant())
     d.set_help("state that sizes are equal with `x as f32[n, n]`");
   call.walk.fail(std::move(d));
 }

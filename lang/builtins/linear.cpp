@@ -54,7 +54,7 @@ ir::Precision precision_argument(Argument precision) {
   const int rank_b = b->type.rank();
   const bool transposed =
       a->type.rank() > 1 && rank_b > 1 && m == b->type.shape[rank_b - 1];
-  if (!m.is_constant() || !n.is_constant())
+  if (!(m - n).is_constant())
     d.set_help("state that sizes are equal with `x as f32[n, m]`");
   else if (transposed)
     d.set_help(

@@ -65,18 +65,26 @@ SliceRange known_slice(std::optional<int64_t> start,
 
 namespace {
 
-/// The same where sizes are symbols: bounds are taken to be in range, but of an
-/// open size, of which nobody knows how large it is, only an end is left away.
+/// At most `n` elements, of which nobody knows how many they are; a number that
+/// is computed from n is taken to be less.
+ir::Dim at_most(Walk& walk, const ir::Dim& count, const ir::Dim& n) {
+  const std::vector<uint32_t> own = count.symbols(), of_n = n.symbols();
+  const bool computed = std::ranges::find_first_of(own, of_n) != own.end();
+  if (computed && !(n - count).is_constant()) return count;
+  return walk.extreme_size(false, count, n);
+}
+
+/// The same where sizes are symbols: bounds are taken to be in range. Of an
+/// open size, which may be small, a slice takes what is there.
 SliceRange symbolic_slice(Walk& walk, std::optional<ir::Dim> start,
                           std::optional<ir::Dim> stop, int64_t step,
                           const ir::Dim& n) {
   const bool open =
       n.is_open() || (start && start->is_open()) || (stop && stop->is_open());
   if (open && step < 0 && (start || stop)) return {0, 1, walk.open_size()};
-  if (open && stop && !counts_from_end(*stop))
-    stop = walk.extreme_size(false, *stop, n);
+  if (open && stop && !counts_from_end(*stop)) stop = at_most(walk, *stop, n);
   if (open && start && counts_from_end(*start))
-    start = walk.extreme_size(true, n + *start, 0);
+    start = n - at_most(walk, 0 - *start, n);
   for (auto* bound : {&start, &stop})
     if (*bound && counts_from_end(**bound)) *bound = n + **bound;
   const ir::Dim first = start ? *start : step > 0 ? ir::Dim(0) : n - 1;

@@ -616,22 +616,29 @@ std::string difference(const ir::Shape& a, const ir::Shape& b) {
   return "the ranks differ";
 }
 
-bool all_constant(const ir::Shape& shape) {
-  for (const ir::Dim& d : shape)
-    if (!d.is_constant()) return false;
-  return true;
+/// Whether only given sizes keep the shapes apart, which may be equal in each
+/// call.
+bool may_be_stated(const ir::Shape& a, const ir::Shape& b) {
+  bool given = false;
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const ir::Dim &x = a[a.size() - i], &y = b[b.size() - i];
+    if (x == ir::Dim(1) || y == ir::Dim(1) || same_size(x, y)) continue;
+    if ((x - y).is_constant()) return false;
+    given = true;
+  }
+  return given;
 }
 
 [[noreturn]] void fail_shapes(Walk& walk, const ir::Type& a, const ir::Type& b,
                               Span where, std::string_view what) {
-  const bool known = all_constant(a.shape) && all_constant(b.shape);
   Diagnostic d = diagnostic(Code::shapes_differ, where, what, a.to_string(),
                             b.to_string());
   d.set_label(fmt::format("{} and {}", a.to_string(), b.to_string()));
   d.add_fact(difference(a.shape, b.shape));
-  d.set_help(known ? "sizes must be equal, or one of them 1"
-                   : "state that sizes are equal with `x as f32[n]`, which is "
-                     "checked when it runs");
+  d.set_help(may_be_stated(a.shape, b.shape)
+                 ? "state that sizes are equal with `x as f32[n]`, which is "
+                   "checked when it runs"
+                 : "sizes must be equal, or one of them 1");
   walk.fail(about_shapes(d, a.shape, b.shape));
 }
 
