@@ -372,6 +372,11 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
     case Site::What::turn: throw walker_.stopped(site.where);
     case Site::What::rest: walk_rest(site, window); return {};
     case Site::What::statement: {
+      // What the statement calls reads variables where they were defined.
+      for (const FunctionCode::Local& each : code_.variables)
+        if (each.value.changes)
+          code_.environment->find(each.name).first->value =
+              value(each.value, first, each.where);
       const Env names = inner(scope());
       for (const FunctionCode::Local& local : site.locals)
         walker_.define(names, local.name,

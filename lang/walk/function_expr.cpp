@@ -328,8 +328,12 @@ HostOperand FunctionCompiler::Body::ints(BinaryOp op, const Operand& a,
                                          const Expr* e, Span where) {
   const uint32_t before = top_;
   Operand left = a, right = b;
-  // A constant on the left takes a register.
+  // A constant on the left takes a register, and so does a divisor: another
+  // one.
   left = in(a.kind, placed(a, a.known ? reserve() : 0));
+  const uint32_t divisor = op == BinaryOp::div && right.known
+                               ? placed(right, reserve())
+                               : right.place;
   top_ = before;
   const uint32_t at = right.known ? 0 : right.place;
   const auto number = static_cast<int64_t>(right.bits);
@@ -339,8 +343,6 @@ HostOperand FunctionCompiler::Body::ints(BinaryOp op, const Operand& a,
     return in(HostKind::boolean(), place);
   }
   if (op == BinaryOp::div) {
-    const uint32_t divisor = placed(right, right.known ? reserve() : 0);
-    top_ = before;
     const HostKind kind = HostKind::number(DType::F64, Literal::yes);
     site(emit(jit::bytecode::int_divide_step, place, left.place, divisor),
          Site::What::binary, e, where, a, b, kind);

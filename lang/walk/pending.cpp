@@ -233,7 +233,8 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   if (mode() == Mode::check) {
     out = unknown_array(std::move(type));
   } else if (out = compute_small(*this, op, operands, attrs, type); !out) {
-    if (mode() == Mode::run &&
+    // Not between a loop or branch and its results.
+    if (mode() == Mode::run && op != ir::Op::project &&
         scope()->graph().nodes.size() > tuning().most_pending_nodes)
       flush(where);
     std::vector<ir::NodeId> ids;
