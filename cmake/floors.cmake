@@ -27,6 +27,10 @@ function(add_floor name folder)
   add_library(unisono_${name} STATIC ${sources})
   target_include_directories(unisono_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(unisono_${name} PUBLIC ${ARGN})
+  set(header ${PROJECT_SOURCE_DIR}/cmake/precompiled/${name}.h)
+  if(EXISTS ${header})
+    precompile(unisono_${name} ${header})
+  endif()
 endfunction()
 
 add_floor(runtime runtime fmt::fmt Threads::Threads ZLIB::ZLIB ${LAPACK_ARCHIVE}

@@ -110,6 +110,32 @@ void for_each_line(View x, const Lines& lines, Work&& work) {
   });
 }
 
+/// Reduces a line. Not inlined: 16-bit floats share the code of float, and
+/// reductions in two places have it once.
+template <class Row, class T>
+[[gnu::noinline]] T reduce_line(ir::ReduceOrder order, bool contiguous,
+                                int64_t n, const T* line) {
+  const auto get = [line](int64_t i) { return line[i]; };
+  const Combine<Row> combine;
+  return order == ir::ReduceOrder::members ? reduce_members(n, get, combine)
+         : contiguous                      ? reduce_contiguous(n, get, combine)
+                                           : reduce_strided(n, get, combine);
+}
+
+/// Likewise.
+template <class Row, class T>
+[[gnu::noinline]] void scan_line(bool contiguous, bool reverse, int64_t n,
+                                 T* line) {
+  // Flip, scan, flip.
+  const auto place = [&](int64_t i) { return reverse ? n - 1 - i : i; };
+  const auto get = [&](int64_t i) { return line[place(i)]; };
+  const auto put = [&](int64_t i, T value) { line[place(i)] = value; };
+  if (contiguous)
+    scan_contiguous(n, get, put, Combine<Row>());
+  else
+    scan_strided(n, get, put, Combine<Row>());
+}
+
 bool is_contiguous(const ir::ReduceAttrs& a, const ir::Type& type) {
   return !a.axes.empty() && a.axes.back() == type.rank() - 1;
 }
@@ -133,12 +159,8 @@ void reduce(const ir::Node& node, View x, uint8_t* out) {
   with_combination(node.op, x.type.dtype, [&]<class Row, DType D>() {
     auto* results = reinterpret_cast<Stored<D>*>(out);
     for_each_line<D>(x, lines, [&](int64_t i, int64_t, Computed<D>* line) {
-      const auto get = [line](int64_t j) { return line[j]; };
-      const Combine<Row> combine;
       results[i] = static_cast<Stored<D>>(
-          a.order == ir::ReduceOrder::members ? reduce_members(n, get, combine)
-          : contiguous ? reduce_contiguous(n, get, combine)
-                       : reduce_strided(n, get, combine));
+          reduce_line<Row, Computed<D>>(a.order, contiguous, n, line));
     });
   });
 }
@@ -152,15 +174,15 @@ void combine_members(ir::ReduceOp op, const ir::Type& type,
   const int64_t elements = type.elements();
   with_combination(reduction, type.dtype, [&]<class Row, DType D>() {
     auto* results = reinterpret_cast<Stored<D>*>(out);
+    const Buffer<Computed<D>> line(count);
     StopPoll poll(tuning().moved_between_looks);
     for (int64_t i = 0; i < elements; ++i) {
-      const auto get = [&](int64_t m) {
-        return static_cast<Computed<D>>(
-            reinterpret_cast<const Stored<D>*>(members[m])[i]);
-      };
       poll.did(count);
-      results[i] =
-          static_cast<Stored<D>>(reduce_members(count, get, Combine<Row>()));
+      for (int64_t m = 0; m < count; ++m)
+        line.data[m] = static_cast<Computed<D>>(
+            reinterpret_cast<const Stored<D>*>(members[m])[i]);
+      results[i] = static_cast<Stored<D>>(reduce_line<Row, Computed<D>>(
+          ir::ReduceOrder::members, false, count, line.data.get()));
     }
   });
 }
@@ -194,14 +216,7 @@ void scan(const ir::Node& node, View x, uint8_t* out) {
   with_combination(node.op, x.type.dtype, [&]<class Row, DType D>() {
     auto* results = reinterpret_cast<Stored<D>*>(out);
     for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
-      // Flip, scan, flip.
-      const auto place = [&](int64_t i) { return a.reverse ? n - 1 - i : i; };
-      const auto get = [&](int64_t i) { return line[place(i)]; };
-      const auto put = [&](int64_t i, Computed<D> v) { line[place(i)] = v; };
-      if (contiguous)
-        scan_contiguous(n, get, put, Combine<Row>());
-      else
-        scan_strided(n, get, put, Combine<Row>());
+      scan_line<Row, Computed<D>>(contiguous, a.reverse, n, line);
       store_line<D>(results, lines.along, start, line);
     });
   });
@@ -218,6 +233,21 @@ bool sorts_before(T a, T b) {
     return a < b;
 }
 
+/// The positions of a line's elements in their order. Stable: equal elements by
+/// position. Not inlined, as reduce_line.
+template <class T>
+[[gnu::noinline]] void sort_line(int64_t n, const T* line, int32_t* order) {
+  in_pieces(n, tuning().moved_between_looks, [&](int64_t begin, int64_t end) {
+    std::iota(order + begin, order + end, static_cast<int32_t>(begin));
+  });
+  StopPoll poll(tuning().moved_between_looks);
+  std::sort(order, order + n, [&](int32_t i, int32_t j) {
+    poll.did(1);
+    if (sorts_before(line[i], line[j])) return true;
+    return i < j && !sorts_before(line[j], line[i]);
+  });
+}
+
 }  // namespace
 
 void sort(const ir::Node& node, View x, uint8_t* out) {
@@ -228,17 +258,7 @@ void sort(const ir::Node& node, View x, uint8_t* out) {
   with_dtype(x.type.dtype, [&]<DType D>() {
     const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
     for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
-      in_pieces(
-          n, tuning().moved_between_looks, [&](int64_t begin, int64_t end) {
-            std::iota(order + begin, order + end, static_cast<int32_t>(begin));
-          });
-      StopPoll poll(tuning().moved_between_looks);
-      // Stable: equal elements by position.
-      std::sort(order, order + n, [&](int32_t i, int32_t j) {
-        poll.did(1);
-        if (sorts_before(line[i], line[j])) return true;
-        return i < j && !sorts_before(line[j], line[i]);
-      });
+      sort_line(n, line, order);
       // Elements as stored: a NaN keeps its bits.
       auto* results = reinterpret_cast<Stored<D>*>(out);
       auto* positions = reinterpret_cast<int32_t*>(out);

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t max_columns = 78, max_rows = 24;
 
 /// One block of the array, with everybody who holds it.
-struct Block {
+struct DeviceBlock {
   std::vector<const Device*> devices;
   std::vector<int64_t> part;  // which one it is along each axis of the array
 
@@ -33,7 +33,7 @@ struct Block {
 struct Picture {
   std::vector<int64_t> parts;  // along each axis of the array
   size_t rows = 1, columns = 1;
-  std::vector<Block> blocks;
+  std::vector<DeviceBlock> blocks;
 };
 
 Picture picture_of(const unisono::Array& array) {
@@ -65,7 +65,7 @@ Picture picture_of(const unisono::Array& array) {
     int64_t place = 0;
     for (size_t i = 0; i < part.size(); ++i)
       place = place * out.parts[i] + part[i];
-    Block& block = out.blocks[static_cast<size_t>(place)];
+    DeviceBlock& block = out.blocks[static_cast<size_t>(place)];
     block.devices.push_back(sharding.devices[d]);
     block.part = std::move(part);
   }
@@ -93,14 +93,15 @@ constexpr std::array<uint32_t, 12> palette = {
     0x7fe0d4, 0xffab91, 0xc5d86d, 0xb0bec5, 0xe6b3ff, 0xd7ccc8};
 
 /// Of what several devices hold: none of theirs.
-uint32_t colour_of(const Block& block) {
+uint32_t colour_of(const DeviceBlock& block) {
   return block.is_shared()
              ? 0xeeeeee
              : palette[static_cast<size_t>(block.devices[0]->index()) %
                        palette.size()];
 }
 
-std::string painted(const std::string& text, const Block& block, bool colour) {
+std::string painted(const std::string& text, const DeviceBlock& block,
+                    bool colour) {
   if (!colour || block.is_shared()) return text;
   const uint32_t rgb = colour_of(block);
   return fmt::format("\x1b[30;48;2;{};{};{}m{}\x1b[0m", rgb >> 16,
@@ -133,7 +134,7 @@ std::string rule(std::string_view left, std::string_view joint,
 std::string draw_sharding(const unisono::Array& array, bool colour) {
   const Picture picture = picture_of(array);
   size_t width = picture.columns > 1 ? 3 : 10;
-  for (const Block& block : picture.blocks)
+  for (const DeviceBlock& block : picture.blocks)
     width = std::max(width, block.text().size());
   width += 2;
   const std::vector<int> rows = shown(picture.rows, max_rows);
@@ -148,7 +149,7 @@ std::string draw_sharding(const unisono::Array& array, bool colour) {
         text += centred("…", width) + "│";
         continue;
       }
-      const Block& block =
+      const DeviceBlock& block =
           picture.blocks[static_cast<size_t>(rows[i]) * picture.columns +
                          static_cast<size_t>(column)];
       text += painted(centred(block.text(), width), block, colour) + "│";
@@ -162,7 +163,7 @@ namespace {
 
 /// The elements of a block: "[0:2, :]".
 std::string slice_text(const unisono::Array& array, const Picture& picture,
-                       const Block& block) {
+                       const DeviceBlock& block) {
   std::string text = "[";
   for (size_t i = 0; i < picture.parts.size(); ++i) {
     if (i > 0) text += ", ";
@@ -239,7 +240,7 @@ std::string svg_of_sharding(const unisono::Array& array) {
   const double w = width / static_cast<double>(picture.columns);
   const double h = height / static_cast<double>(picture.rows);
   for (size_t b = 0; b < picture.blocks.size(); ++b) {
-    const Block& block = picture.blocks[b];
+    const DeviceBlock& block = picture.blocks[b];
     const double x = margin + static_cast<double>(b % picture.columns) * w;
     const double y =
         margin + title + static_cast<double>(b / picture.columns) * h;

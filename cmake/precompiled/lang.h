@@ -1,0 +1,2 @@
+#include "cmake/precompiled/standard.h"
+#include "lang/context/walk.h"

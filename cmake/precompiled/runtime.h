@@ -1,0 +1,3 @@
+#include "cmake/precompiled/standard.h"
+#include "runtime/device.h"
+#include "runtime/result.h"
