@@ -233,7 +233,9 @@ def problems_of(unisono, _, made, program):
     program.write_text(made.text(opened=True))
     check = subprocess.run([unisono, "check", program.name, *devices], cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True,
                            text=True, timeout=sanitizers.limit())
-    problems = [f"check: status {check.returncode}\n{check.stdout}{check.stderr}"] if check.returncode else []
+    # `x[1:] + x` is wrong for all sizes, and so before it runs, too.
+    certain = expected[0] == 1 and codes(check.stderr) == codes(expected[2])[:1]
+    problems = [f"check: status {check.returncode}\n{check.stdout}{check.stderr}"] if check.returncode and not certain else []
     for options in (devices, [*devices, "--reference"]):
         own = seeded.run(unisono, program, options)
         same = own[:2] == expected[:2] if expected[0] == 0 else own[0] == 1 and codes(own[2]) == codes(expected[2])[:1]

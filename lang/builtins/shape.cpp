@@ -31,7 +31,7 @@ std::string stated_elements(Argument written, const ArrayValue& x,
     if (!size) continue;
     type.shape[i] = *size;
     const std::string text = type.to_string();
-    if (text.find_first_of("?_") != text.npos) continue;
+    if (text.find('_') != text.npos) continue;
     const std::string_view operand = written.where().text();
     const bool name = std::ranges::all_of(
         operand, [](unsigned char c) { return std::isalnum(c) || c == '_'; });

@@ -1,6 +1,6 @@
 // The cheapest tree over each set of operands is two cheapest trees over its
 // parts: 3^n pairs of parts for n operands, the smaller sets first.
-#include "lang/ops/contraction_order.h"
+#include "lang/ops/einsum.h"
 
 #include <algorithm>
 #include <bit>

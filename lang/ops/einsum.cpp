@@ -14,7 +14,6 @@
 
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
-#include "lang/ops/contraction_order.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/sizes.h"
 

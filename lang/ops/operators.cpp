@@ -609,7 +609,7 @@ namespace {
 std::string difference(const ir::Shape& a, const ir::Shape& b) {
   for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
     const ir::Dim &x = a[a.size() - i], &y = b[b.size() - i];
-    if (x == y || x == ir::Dim(1) || y == ir::Dim(1)) continue;
+    if (same_size(x, y) || x == ir::Dim(1) || y == ir::Dim(1)) continue;
     return fmt::format("axis -{} has sizes {} and {}", i, x.to_string(),
                        y.to_string());
   }

@@ -195,7 +195,7 @@ void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
   // Sizes of parameters alone are what they are, for all arguments.
   const std::string sizes = expected.to_string() + seen.to_string();
   const bool result = found.what.starts_with("the result of") &&
-                      sizes.find_first_of("?/%_") == sizes.npos;
+                      sizes.find_first_of("/%_") == sizes.npos;
   walk_.fail(diagnostic(Code::size_unproved, found.where, found.what,
                         seen.to_string(), found.axis, expected.to_string())
                  .about(difference)

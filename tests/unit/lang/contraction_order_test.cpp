@@ -1,4 +1,4 @@
-#include "lang/ops/contraction_order.h"
+#include "lang/ops/einsum.h"
 
 #include <doctest/doctest.h>
 
