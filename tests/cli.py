@@ -56,6 +56,10 @@ def expect(name, ran, status, out=None, err=None):
 
 def usage_errors(folder):
     (folder / "fine.uni").write_text("print(args())\n")
+    for name, words, said in (("UNISONO_TUNING", "lesat", r"expects least, most, seed:N or NAME=VALUE, with `,` between; got `lesat`"),
+                              ("UNISONO_TUNING", "few=1", "has no row `few`"),
+                              ("UNISONO_ORDERS", "reduce_chunk=65", "expects reduce_chunk from 64 to 4096; got `65`")):
+        expect(f"{name}={words}", run("fine.uni", folder=folder, env={**os.environ, name: words}), 2, "", rf"^error: {name} {said}\n$")
     wrong = {
         "unknown command": ["frobnicate"],
         "unknown option": ["--frobnicate"],
@@ -249,6 +253,12 @@ def programs(folder):
         expect("rare functions of code on disk",
                run("-", "--stats", text="print(sum(jit(fn(x) => sin(x))(1e300f64 * arange(64, f64))))\n", env=cached), 0,
                r"^1\.9197921223860617\n$", compiled)
+    before = entries()
+    for compiled in (r"compiled 1 program, [12] kernels?, ", r"compiled 1 program, 0 kernels \([12] more on disk\), "):
+        expect("kernels on disk are of one tuning",
+               run("-", "--stats", text="print(sum(arange(100_000)))\n", env={**cached, "UNISONO_TUNING": "few_sharers=3"}), 0, r"^704982704\n$", compiled)
+    if entries() != before + 1:
+        PROBLEMS.append(f"kernels on disk are of one tuning: {entries() - before} entries")
     for entry in (folder / "cache").glob("*.entry"):
         entry.write_bytes(entry.read_bytes()[:-100] + bytes(100))
     expect("damaged kernels on disk", run("-", "--stats", text="print(sum(arange(100_000)))\n", env=cached), 0, r"^704982704\n$",

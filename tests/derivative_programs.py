@@ -11,6 +11,7 @@ import random
 import sys
 
 import seeded
+import tunings
 
 MEMBERS = 12  # of a map over devices: 1, 2, 3 and 4 devices share them evenly
 MOST = 60  # elements of an array
@@ -500,13 +501,14 @@ def judge(output):
 
 def problems_of(unisono, seed, made, program):
     number = (1, 2, 3, 4)[seed % 4] if made.spread else 1
-    status, out, errors = seeded.run(unisono, program, ["--devices", f"cpu:{number}"])
+    environment = tunings.of_program(seed)
+    status, out, errors = seeded.run(unisono, program, ["--devices", f"cpu:{number}"], environment)
     problems = judge(out) if status == 0 else [f"status {status}\n{errors[:2000]}"]
     if status == 0:
         others = [["--devices", "cpu:1", "--reference"]] if seed % 3 == 0 or made.spread else []
         others += [["--devices", "sim:3"]] if made.spread and seed % 8 == 0 else []
         for options in others:
-            other = seeded.run(unisono, program, options)
+            other = seeded.run(unisono, program, options, environment)
             if other[:2] != (0, out):
                 problems.append(f"{' '.join(options)} differs: status {other[0]}\n{other[2][:2000]}")
     return problems

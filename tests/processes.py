@@ -441,6 +441,9 @@ def usage(folder):
         check(f"launch {words}", good, got, out, err)
     got = run([UNISONO, "run", "-n", "4", program])
     check("run -n", got[0] == 2 and "`unisono launch -n N FILE`" in got[2] and "`mpirun -n N" in got[2], got)
+    if has_mpi():
+        got = run(["mpirun", "-n", "1", UNISONO, "run", program, ":", "-n", "1", "env", "UNISONO_TUNING=least", UNISONO, "run", program])
+        check("other thresholds", got[0] == 1 and "process 0 and process 1 have other thresholds: UNISONO_TUNING and" in got[2], got)
     got = run([UNISONO, "run", program], {"UNISONO_FAULTS": "nonsense"})
     check("faults alone", got[0] == 0, got)
     # Processes of a launcher that do not find each other.

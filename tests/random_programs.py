@@ -11,6 +11,7 @@ import re
 import sys
 
 import seeded
+import tunings
 
 FLOATS = ("f32", "f32", "f64", "f16", "bf16")
 INTEGERS = ("i32", "i32", "i8", "i16", "i64", "u8", "u16", "u32")
@@ -376,7 +377,7 @@ class RandomProgram:
 
 def run(unisono, program, options, seed):
     links = ("all", "none", "ring", "islands:2")[seed // 3 % 4]
-    status, out, errors = seeded.run(unisono, program, options, {"SIMCUDA": f"peers={links};seed={seed % 8}"})
+    status, out, errors = seeded.run(unisono, program, options, {"SIMCUDA": f"peers={links};seed={seed % 8}", **tunings.of_program(seed // 6)})
     return status, out.replace("sim:", "cpu:"), errors.replace("sim:", "cpu:")
 
 

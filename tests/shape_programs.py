@@ -12,6 +12,7 @@ import random
 import sys
 
 import seeded
+import tunings
 
 DTYPES = ("f32", "f32", "f64", "f16", "i32", "i8", "u16", "i64")
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 255, 257)
@@ -170,11 +171,12 @@ class ShapeProgram:
              pad, roll, spread, spread, softmax, reshape, gather, product, product, product_with_itself)
 
 
-def problems_of(unisono, _, made, program):
-    expected = seeded.run(unisono, program, ["--reference"])
+def problems_of(unisono, seed, made, program):
+    environment = tunings.of_program(seed)
+    expected = seeded.run(unisono, program, ["--reference"], environment)
     problems = [] if expected[0] == 0 else [f"reference: status {expected[0]}\n{expected[2]}"]
     for number in (1, 3):
-        own = seeded.run(unisono, program, ["--devices", f"cpu:{number}"])
+        own = seeded.run(unisono, program, ["--devices", f"cpu:{number}"], environment)
         if own != expected:
             wrong = [f"{i}: {a}, expected {b}" for i, (a, b) in enumerate(zip(own[1].splitlines(), expected[1].splitlines())) if a != b]
             problems.append(f"cpu:{number}: status {own[0]}\n{own[2]}" + "\n".join(wrong))

@@ -7,6 +7,8 @@ the rotation, which `--sim=ROUND` shifts.
 import itertools
 import re
 
+import tunings
+
 COUNTS = (1, 2, 3, 4, 8)
 SEEDS = range(8)
 HEAVY = {"heat.4.txt", "kmeans_digits.txt", "mlp_digits.txt"}  # a run takes many seconds, so these make few
@@ -90,10 +92,12 @@ class Simulated:
     def check(self, options, topology, seed):
         options = on(options, "sim")
         simulation = keys(topology, seed, races=self.golden.holder.name not in HEAVY)
-        label = f"[SIMCUDA='{simulation}' {' '.join(options)}]"
+        tuning = tunings.of_simulation(self.golden, seed)
+        words = "".join(f"{name}={value} " for name, value in tuning.items())
+        label = f"[{words}SIMCUDA='{simulation}' {' '.join(options)}]"
         try:
             want_status, want = self.expected(options)
-            status, out, err = self.golden.execute(options, {"SIMCUDA": simulation})
+            status, out, err = self.golden.execute(options, {"SIMCUDA": simulation, **tuning})
         except self.golden.too_long as late:
             return f"{label} no end after {late.timeout} s"
         strip = lambda text: "".join(l.rstrip() + "\n" for l in text.splitlines())
