@@ -7,6 +7,7 @@ if(MPICC)
   separate_arguments(mpi_command UNIX_COMMAND "${mpi_command}")
   set(mpi_compile ${mpi_command})
   list(FILTER mpi_compile INCLUDE REGEX "^-[ID]")
+  list(APPEND mpi_compile -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)  # C's functions alone
   set(mpi_link ${mpi_command})
   list(FILTER mpi_link INCLUDE REGEX "^-(L|l|Wl,-rpath)")
   add_library(unisono_mpi SHARED runtime/cluster/mpi_library.cc)

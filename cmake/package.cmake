@@ -47,9 +47,9 @@ add_custom_target(unisono_static ${for_all} DEPENDS ${static_library})
 
 # What a program with the static library links besides.
 list(JOIN LLVM_LIBS ";" llvm_targets)
-list(TRANSFORM LLVM_LIBS PREPEND -l OUTPUT_VARIABLE llvm_flags)
-list(JOIN llvm_flags " " llvm_flags)
-set(static_flags "-L${LLVM_LIBRARY_DIRS} ${llvm_flags} ${LAPACK_ARCHIVE} ${BLAS_ARCHIVE} -lfmt -lpng -lz -lstdc++ -lm -lpthread -ldl")
+execute_process(COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libs
+  ${llvm_components} OUTPUT_VARIABLE llvm_flags OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(static_flags "-L${LLVM_LIBRARY_DIRS} ${llvm_flags} ${LAPACK_ARCHIVE} ${BLAS_ARCHIVE} -lfmt -lpng -lz -lzstd -lstdc++ -lm -lpthread -ldl")
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/unisono)
 configure_package_config_file(cmake/unisonoConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/unisonoConfig.cmake
@@ -71,7 +71,8 @@ install(FILES ${PROJECT_BINARY_DIR}/package/unisonoConfig.cmake
   DESTINATION ${package_folder} COMPONENT library)
 install(FILES ${PROJECT_BINARY_DIR}/package/unisono.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+# 73 MB that few programs want: cmake --install build --component static
 install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  COMPONENT library)
+  COMPONENT static EXCLUDE_FROM_ALL)
 install(FILES embed/unisono.h embed/unisono.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)

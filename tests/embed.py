@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,8 @@ def main():
     c_compiler = re.search(r"^CMAKE_C_COMPILER:\w+=(.*)$", cache, re.M)[1]
     with tempfile.TemporaryDirectory() as folder:
         prefix, hosts = pathlib.Path(folder, "prefix"), pathlib.Path(folder, "hosts")
-        run("cmake", "--install", build, "--prefix", prefix, "--component", "library")
+        for component in ("library", *(["static"] if "--static" in sys.argv else [])):
+            run("cmake", "--install", build, "--prefix", prefix, "--component", component)
         library = next(prefix.glob("lib*/**/libunisono.so"))
         visible(library)
         environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "LC_ALL": "C"}
@@ -60,10 +62,17 @@ def main():
         if "--static" in sys.argv:
             expect("evaluate_static", run(hosts / "evaluate_static"), (EXPECTED / "evaluate.txt").read_text())
 
-        flags = run("pkg-config", "--cflags", "--libs", "unisono",
-                    env={**environment, "PKG_CONFIG_PATH": str(next(prefix.rglob("pkgconfig")))}).split()
-        run(c_compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", ROOT / "tests/embed/plain.c", "-o",
-            hosts / "plain", *flags)
+        flags_of = lambda *words: run("pkg-config", "--cflags", "--libs", *words, "unisono",
+                                      env={**environment, "PKG_CONFIG_PATH": str(next(prefix.rglob("pkgconfig")))}).split()
+        flags = flags_of()
+        plain = [c_compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", ROOT / "tests/embed/plain.c", "-o"]
+        if "--static" in sys.argv:  # where there is no shared library beside it
+            alone = pathlib.Path(folder, "static")
+            alone.mkdir()
+            shutil.copy(next(prefix.rglob("libunisono.a")), alone)
+            run(*plain, hosts / "plain_static", f"-L{alone}", *flags_of("--static"))
+            expect("plain.c, static", run(hosts / "plain_static"), "hello\n10\n")
+        run(*plain, hosts / "plain", *flags)
         expect("plain.c", run(hosts / "plain", env=environment), "hello\n10\n")
 
         other = sorted(pathlib.Path("/usr/lib").glob("*/libLLVM-1[45].so.1"))
