@@ -69,7 +69,6 @@ Session::Session(std::shared_ptr<Engine> engine,
   inside.compiler = engine_->compiler();
   inside.reference_only = engine_->reference_only();
   inside.interactive = true;
-  inside.compile_threshold = tuning().least_compiled_bytes;
   inside.watchdog = watchdog_of(options.watchdog);
   inside.files = (options.grants & UNISONO_GRANT_FILES) != 0;
   inside.output = [this](std::string_view text) { print(text); };

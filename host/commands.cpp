@@ -48,7 +48,6 @@
 #include "runtime/files/file.h"
 #include "runtime/heap.h"
 #include "runtime/stop.h"
-#include "runtime/tuning/tuning.h"
 
 namespace unisono::host {
 namespace {
@@ -74,7 +73,6 @@ int no_devices(const Error& error) {
 
 /// For tests, which want small work compiled, too: `UNISONO_COMPILE_FROM=0`.
 void take_compile_threshold(SessionOptions& options) {
-  options.compile_threshold = tuning().least_compiled_bytes;
   const char* text = std::getenv("UNISONO_COMPILE_FROM");
   if (text) options.compile_threshold = std::max(0LL, std::atoll(text));
 }

@@ -43,9 +43,6 @@ class Work {
   std::atomic<int> visitors_{0};
 };
 
-/// Bytes. Copies of fewer are not worth another worker.
-inline constexpr int64_t copy_grain = 256 << 10;
-
 /// Thread-safe.
 class Pool {
  public:

@@ -18,6 +18,7 @@
 #include "lang/syntax/parser.h"
 #include "runtime/execute/program.h"
 #include "runtime/files/disk_cache.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::host {
 
@@ -45,7 +46,7 @@ struct SessionOptions {
   /// How long devices wait at a collective for one that computes; 0: for ever.
   std::chrono::milliseconds watchdog{60'000};
   /// A statement's array work from this many bytes on is compiled.
-  int64_t compile_threshold = 64 * 1024;
+  int64_t compile_threshold = tuning().least_compiled_bytes;
   bool performance_notes = true;
   bool colour = false;  // where the output goes shows colours
   /// See lang::Walk::interactive.

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "runtime/check.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 
@@ -49,8 +50,8 @@ void Names::add_to_table(Node* node) {
 
 void Names::make_table() {
   table_.clear();
-  if (size_ <= most_looked_through) return;
-  size_t slots = 4 * most_looked_through;
+  if (size_ <= tuning().most_names_looked_through) return;
+  size_t slots = 4 * tuning().most_names_looked_through;
   while (slots < 4 * size_) slots *= 2;
   table_.resize(slots);
   for (Node* node = first_; node; node = node->next) add_to_table(node);
@@ -71,7 +72,7 @@ Binding& Names::operator[](std::string_view name) {
   ++size_;
   if (!table_.empty() && 2 * size_ <= table_.size())
     add_to_table(node);
-  else if (size_ > most_looked_through)
+  else if (size_ > tuning().most_names_looked_through)
     make_table();
   return node->entry.second;
 }

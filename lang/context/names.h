@@ -97,8 +97,6 @@ class Names {
   void clear();
 
  private:
-  static constexpr size_t most_looked_through = 8;
-
   Node* node_of(std::string_view name) const {
     if (!table_.empty()) return look_up(name);
     for (Node* node = first_; node; node = node->next)

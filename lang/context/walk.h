@@ -23,6 +23,7 @@
 #include "lang/syntax/ast.h"
 #include "runtime/execute/program.h"
 #include "runtime/recorder.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 
@@ -59,7 +60,7 @@ struct Machine {
   bool reference_only = false;
   bool checked = true;
   /// A statement's array work from this many bytes on is compiled.
-  int64_t compile_threshold = 64 * 1024;
+  int64_t compile_threshold = tuning().least_compiled_bytes;
   const std::atomic<bool>* stop = nullptr;
   /// Nothing runs: programs are compiled for the types that the program's walk
   /// shows, small work apart, arrays hold nothing, and no effect happens.
