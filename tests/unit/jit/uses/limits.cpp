@@ -21,12 +21,11 @@ class Shapes {
     for (int64_t n = limit - 1; n <= limit + 1; ++n)
       rows == 1 ? add({n}) : add({rows, n});
   }
-  /// Columns, about so many rows of them; and about so many columns.
+  /// Columns, about so many rows of them; and about so many columns. One row
+  /// more combines alike, in this run or in the next.
   void columns(int64_t rows, int64_t columns) {
-    for (int64_t off = -1; off <= 1; ++off) {
-      add({rows + off, columns});
-      add({rows, columns + off});
-    }
+    for (int64_t off = -1; off <= 2; ++off) add({rows + off, columns});
+    for (int64_t off = -1; off <= 1; ++off) add({rows, columns + off});
   }
 
   std::vector<Sizes> all;

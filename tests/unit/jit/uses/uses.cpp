@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "jit/derivative/derivative.h"
 #include "jit/ir/kinds.h"
@@ -41,9 +42,10 @@ std::vector<Operation> operations() {
 }
 
 std::string Case::to_string() const {
-  constexpr std::string_view uses[] = {
-      "itself",       "one place", "all places", "beside",    "again",
-      "again beside", "gradient",  "in loop",    "in concat", "several"};
+  constexpr std::string_view uses[] = {"itself",    "one place", "all places",
+                                       "beside",    "again",     "again beside",
+                                       "chained",   "gradient",  "in loop",
+                                       "in concat", "several"};
   constexpr std::string_view axes[] = {"first", "last", "all"};
   return fmt::format(
       "{}{} of {} {} along {}, {}, on {}", ir::name(operation.op),
@@ -104,21 +106,26 @@ class Maker {
     }
     return g_.add(Op::pad, {result, constant(0)}, a);
   }
+  /// What a kernel of its own computes of x.
+  NodeId stored(NodeId x) {
+    return g_.add(Op::cummax, {x},
+                  ir::ScanAttrs{static_cast<int>(shape_.size()) - 1, false});
+  }
   NodeId again(NodeId x) {
     const bool reduces = ir::kind(c_.operation.op) == ir::Kind::reduce &&
                          ir::admits(c_.operation.op, c_.dtype);
     return g_.add(reduces ? c_.operation.op : Op::sum, {x},
                   ir::ReduceAttrs{axes_, c_.operation.order});
   }
-  /// Turns of m = (m + all places of the result of m) / 2.
+  /// Turns of m = (all places of the result of m - m - y) / 2.
   NodeId loop(NodeId x, NodeId y) {
     auto body = std::make_shared<Graph>();
     body->add_input({DType::I64, {}});
     body->add_input(type());
     body->add_input(type());
     Maker inside(c_, *body);
-    const NodeId sum =
-        body->add(Op::sub, {inside.spread(inside.result(1, 2)), 1});
+    const NodeId sum = body->add(Op::sub, {inside.spread(inside.result(1, 2)),
+                                           body->add(Op::add, {1, 2})});
     body->outputs = {inside.half(sum)};
     ir::LoopAttrs attrs;
     attrs.body = body;
@@ -257,7 +264,16 @@ std::optional<Graph> graph_of(const Case& c) {
     return g.add(Op::sub, {y, make.spread(result)});
   };
   if (c.use == Use::in_loop) {
-    g.outputs = {make.loop(x, y)};
+    g.outputs = {make.loop(x, make.stored(y))};
+    return g;
+  }
+  if (c.use == Use::chained) {
+    const NodeId stored = make.stored(x);
+    const auto beside_it = [&](NodeId result) {
+      return g.add(Op::sub, {stored, make.spread(result)});
+    };
+    const NodeId first = beside_it(make.result(stored, y));
+    g.outputs = {first, beside_it(make.again(first))};
     return g;
   }
   const NodeId result = make.result(x, y);
@@ -279,7 +295,8 @@ std::optional<Graph> graph_of(const Case& c) {
       if (auto* graph = std::get_if<Graph>(&derived)) return std::move(*graph);
       return std::nullopt;
     }
-    case Use::in_loop: break;
+    case Use::in_loop:
+    case Use::chained: break;
     case Use::in_concat:
       g.outputs = {g.add(Op::concat, {make.spread(result), x, beside(result)},
                          ir::AxisAttrs{0})};
@@ -291,16 +308,31 @@ std::optional<Graph> graph_of(const Case& c) {
   return g;
 }
 
-Arrays numbers_for(const Graph& graph, std::mt19937& random) {
+namespace {
+
+/// So many different ones.
+constexpr int most_numbers = 101;
+
+double number(const Operation& operation, DType dtype, std::mt19937& random) {
+  const double part = static_cast<double>(random() % 10007) / 10007;
+  if (!is_floating(dtype)) return static_cast<double>(random() % 7) * 2 - 5;
+  const bool multiplies =
+      operation.op == Op::prod || operation.op == Op::cumprod;
+  if (multiplies) return 1 + (part - 0.5) * 0x1p-6;
+  const double size = std::ldexp(1 + part, static_cast<int>(random() % 17) - 8);
+  return random() % 3 == 0 ? -size : size;
+}
+
+}  // namespace
+
+Arrays numbers_for(const Operation& operation, const Graph& graph,
+                   std::mt19937& random) {
   Arrays out;
   for (const Type& type : graph.input_types()) {
-    // 1 and its neighbours in bf16; odd integers.
     std::vector<std::vector<uint8_t>> choices;
-    for (int i = -3; i <= 3; ++i)
-      choices.push_back(
-          jit::element_bytes(type.dtype, is_floating(type.dtype)
-                                             ? 1 + i * (i > 0 ? 0x1p-7 : 0x1p-8)
-                                             : 2 * i + 1));
+    for (int i = 0; i < most_numbers; ++i)
+      choices.push_back(jit::element_bytes(
+          type.dtype, number(operation, type.dtype, random)));
     HostArray array{type, std::vector<uint8_t>(type.bytes())};
     const auto size = static_cast<size_t>(byte_size(type.dtype));
     for (size_t at = 0; at < array.bytes.size(); at += size)

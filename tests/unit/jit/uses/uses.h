@@ -18,6 +18,7 @@ enum class Use : uint8_t {
   beside,        // there, with what the operand has there
   again,         // all that is reduced once more
   again_beside,  // what was `beside` is
+  chained,       // beside, and beside what reduces that, of a temporary operand
   gradient,      // the derivative of its square, by the operand
   in_loop,       // to all places of what a loop carries
   in_concat,     // all places, beside the operand and the result
@@ -48,7 +49,9 @@ struct Case {
 /// nothing where there is no such use.
 std::optional<ir::Graph> graph_of(const Case& c);
 
-/// Numbers of which long sums and products are neither zero nor too large.
-Arrays numbers_for(const ir::Graph& graph, std::mt19937& random);
+/// Numbers whose sums tell in which order they were added; of those that are
+/// multiplied long products are neither zero nor too large. Odd integers.
+Arrays numbers_for(const Operation& operation, const ir::Graph& graph,
+                   std::mt19937& random);
 
 }  // namespace unisono::jit::testing
