@@ -321,6 +321,36 @@ TEST_CASE("dear arrays that no input has a part in are constants") {
   CHECK(body.nodes.size() == 4);
 }
 
+TEST_CASE("a loop that nobody reads goes if it surely ends") {
+  /// Of a carry i from %0 on, with a bound from %1.
+  const auto stays = [](const std::string& condition, const std::string& next) {
+    const std::string inputs = "  %0: i64 = input\n  %1: i64 = input\n";
+    const std::string text =
+        "%0: i64 = input\n%1: i64 = input\n"
+        "%2: i64 = loop %0, %1 carries=1 condition={\n" +
+        inputs + condition + "} body={\n" + inputs + next + "}\nreturn %1\n";
+    return optimised(text.c_str()).find("loop") != std::string::npos;
+  };
+  const std::string below = "  %2: bool = lt %0, %1\n  return %2\n";
+  const std::string above = "  %2: bool = lt %1, %0\n  return %2\n";
+  const auto adds = [](const char* step) {
+    return "  %2: i64 = constant " + std::string(step) +
+           "\n  %3: i64 = add %0, %2\n  return %3\n";
+  };
+  CHECK_FALSE(stays(below, adds("1")));
+  CHECK_FALSE(stays(above, adds("-1")));
+  CHECK_FALSE(
+      stays("  %2: bool = lt %0, %1\n  %3: bool = ne %0, %1\n"
+            "  %4: bool = bit_and %3, %2\n  return %4\n",
+            adds("1")));
+  CHECK(stays(below, adds("-1")));
+  CHECK(stays(below, adds("2")));  // past the largest number
+  CHECK(stays(below, "  return %0\n"));
+  CHECK(stays(below, "  %2: i64 = add %0, %1\n  return %2\n"));
+  CHECK(stays("  %2: bool = ne %0, %1\n  return %2\n", adds("1")));
+  CHECK(stays("  %2: bool = constant true\n  return %2\n", adds("1")));
+}
+
 TEST_CASE("a constant condition takes its branch") {
   CHECK(optimised("%0: f32 = input\n%1: bool = constant true\n"
                   "%2: f32 = if_else %1, %0 then={\n"
