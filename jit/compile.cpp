@@ -182,7 +182,7 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
         const std::vector<uint8_t>& from = arguments[i];
         std::vector<uint8_t>& to = operands.emplace_back(call.types[i]).bytes;
         to.reserve(from.size());
-        in_pieces(static_cast<int64_t>(from.size()), copy_grain,
+        in_pieces(static_cast<int64_t>(from.size()), tuning().copy_grain,
                   [&](int64_t begin, int64_t end) {
                     to.insert(to.end(), from.begin() + begin,
                               from.begin() + end);

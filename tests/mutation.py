@@ -8,7 +8,8 @@ the archives of the build folder (which stays as it is), and the quick tests run
 test kills are listed, but for those in tests/mutation_survivors.txt, each of which has a reason: work that is done twice, say, or code
 that is slower and gives the same.
 
---every N takes each N-th mutant, from number K on; --list shows them. The build folder needs `unisono`, `test_jit` and `simcuda`.
+--every N takes each N-th mutant, from number K on; --list shows them. The build folder needs the targets `unisono`, `player`,
+`test_jit` and `simcuda`.
 """
 import argparse
 import json
@@ -28,14 +29,15 @@ FILES = ["jit/kernel/group*.cpp", "jit/kernel/stages.cpp", "jit/kernel/choice.cp
 LIMIT = 240  # seconds; who takes longer hangs, and is killed by that
 TURNED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
 
-# What must notice, the cheapest first. Thresholds are at their least, so that small arrays take all ways.
-LEAST = {"UNISONO_TUNING": "least"}
+# What must notice, the cheapest first; with thresholds at their least, small arrays take all ways.
+LEAST = {"UNISONO_TUNING": "least", "UNISONO_ORDERS": "small"}
 TESTS = [
-    ("graphs", ["build:test_jit", "-tc=matrix*,*plans*"], {}),
-    ("programs, thresholds at their least", ["tests/run", "--quick", "programs/numerics", "programs/derivatives", "programs/members"], LEAST),
-    ("programs", ["tests/run", "--quick", "programs/numerics", "programs/derivatives"], {}),
-    ("random shapes", ["python3", "tests/shape_programs.py", "build:unisono"], {}),
-    ("unit jit", ["build:test_jit", "-tce=table of operations*"], {}),
+    ("uses of results, small", ["build:test_jit", "-tc=uses of results*"], LEAST),
+    ("programs", ["tests/run", "programs/numerics/", "programs/derivatives/", "programs/members/", "programs/maps/"], {}),
+    ("plans", ["build:test_jit", "-tc=*plan*,*kernel*,*fus*,*memory*"], {}),
+    ("uses of results", ["build:test_jit", "-tc=uses of results*"], {}),
+    ("random shapes", ["python3", "tests/shape_programs.py", "build:unisono", "0", "60"], {}),
+    ("unit jit", ["build:test_jit", "-tce=table of operations*,uses of results*"], {}),
 ]
 
 
@@ -97,7 +99,7 @@ def commands():
     rows = json.loads((BUILD / "compile_commands.json").read_text())
     compile_of = {pathlib.Path(row["file"]): row["command"] for row in rows}
     link = {}
-    for target in ("unisono", "test_jit"):
+    for target in ("unisono", "player", "test_jit"):
         last = subprocess.run(["ninja", "-C", str(BUILD), "-t", "commands", target], capture_output=True, text=True, check=True).stdout
         link[target] = last.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :")
     return compile_of, link
@@ -133,7 +135,7 @@ def killed_by():
     """The test that fails first; nothing if the mutant survives all."""
     for name, words, environment in TESTS:
         words = [str(FOLDER / w[6:]) if w.startswith("build:") else w for w in words]
-        set_up = {**os.environ, **environment, "UNISONO_BUILD": str(FOLDER.relative_to(ROOT))}
+        set_up = {**os.environ, **environment, "UNISONO_BUILD": str(FOLDER.relative_to(ROOT)), "UNISONO_CACHE": "off"}
         try:
             done = subprocess.run(words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, env=set_up)
         except subprocess.TimeoutExpired:

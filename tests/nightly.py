@@ -13,6 +13,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+
 def configured(folder, *options):
     """A build of `unisono` in a folder of its own, and what --quick says of it."""
     build = f"build-{folder}"
@@ -30,6 +31,11 @@ ROWS = {
     "random programs": "tests/random_programs.py build/unisono 0 2000",
     "derivatives of random programs": "tests/derivative_programs.py build/unisono 0 1000",
     "mutants": "tests/fuzz/mutants.py build/unisono --seed nightly --count 20000",
+    "fifty tunings": "tests/run --tunings=50",
+    "uses of results at all sizes": "UNISONO_USES=full build/test_jit '-tc=uses of results*'",
+    "random shapes": "tests/shape_programs.py build/unisono 0 10000",
+    "branches that no test takes": "./dev test --coverage",
+    "decisions of the compiler, turned around": "tests/mutation.py",
     "bundle": "./dev bundle --check",
 }
 
@@ -48,9 +54,9 @@ def main():
                                     env={**os.environ, "UNISONO_CACHE": "off"}).returncode
         said = log.read_text(errors="replace").strip().splitlines()
         table.append((name, status, time.time() - start, said[-1][:60] if said else "", log.relative_to(ROOT)))
-    print(f"\n{'':34} {'':7} {'minutes':>8}")
+    print(f"\n{'':42} {'':7} {'minutes':>8}")
     for name, status, seconds, said, log in table:
-        print(f"{name:34} {'passed' if status == 0 else 'FAILED':7} {seconds / 60:8.1f}  {said if status == 0 else log}")
+        print(f"{name:42} {'passed' if status == 0 else 'FAILED':7} {seconds / 60:8.1f}  {said if status == 0 else log}")
     return 1 if any(status for _, status, *_ in table) else 0
 
 

@@ -214,9 +214,10 @@ Status ThreadExecutor::read_arguments(
         static_cast<const uint8_t*>(run_.devices[d].slots[step.arguments[i]]);
     std::vector<uint8_t>& to = arguments.emplace_back();
     to.reserve(static_cast<size_t>(step.bytes[i]));
-    in_pieces(step.bytes[i], copy_grain, [&](int64_t begin, int64_t end) {
-      to.insert(to.end(), data + begin, data + end);
-    });
+    in_pieces(step.bytes[i], tuning().copy_grain,
+              [&](int64_t begin, int64_t end) {
+                to.insert(to.end(), data + begin, data + end);
+              });
   }
   return Unit{};
 }
@@ -226,7 +227,7 @@ Status ThreadExecutor::write_results(
     const std::vector<std::vector<uint8_t>>& results) {
   for (size_t i = 0; i < step.results.size(); ++i) {
     auto* to = static_cast<uint8_t*>(run_.devices[d].slots[step.results[i]]);
-    in_pieces(step.result_bytes[i], copy_grain,
+    in_pieces(step.result_bytes[i], tuning().copy_grain,
               [&](int64_t begin, int64_t end) {
                 std::copy(results[i].begin() + begin, results[i].begin() + end,
                           to + begin);
