@@ -58,7 +58,7 @@ def usage_errors(folder):
     (folder / "fine.uni").write_text("print(args())\n")
     for name, words, said in (("UNISONO_TUNING", "lesat", r"expects least, most, seed:N or NAME=VALUE, with `,` between; got `lesat`"),
                               ("UNISONO_TUNING", "few=1", "has no row `few`"),
-                              ("UNISONO_ORDERS", "reduce_chunk=65", "expects reduce_chunk from 64 to 4096; got `65`")):
+                              ("UNISONO_ORDERS", "reduce_chunk=65", "expects reduce_chunk from 256 to 4096; got `65`")):
         expect(f"{name}={words}", run("fine.uni", folder=folder, env={**os.environ, name: words}), 2, "", rf"^error: {name} {said}\n$")
     wrong = {
         "unknown command": ["frobnicate"],

@@ -21,9 +21,12 @@ def at_random(seed):
     return {"UNISONO_TUNING": f"seed:{seed}", **({"UNISONO_ORDERS": "small"} if seed % 2 else {})}
 
 
-def of_program(seed):
-    """For the random programs: each third one has the ordinary tuning."""
-    return ({}, {**LEAST, "UNISONO_ORDERS": "small"}, at_random(seed))[seed % 3]
+def of_program(seed, orders=True):
+    """For the random programs: each third one has the ordinary tuning. `orders`: sums may have small parts, too."""
+    environment = dict(({}, {**LEAST, "UNISONO_ORDERS": "small"}, at_random(seed))[seed % 3])
+    if not orders:
+        environment.pop("UNISONO_ORDERS", None)
+    return environment
 
 
 def of_simulation(golden, seed):

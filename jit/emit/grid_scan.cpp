@@ -103,7 +103,9 @@ GridEmitter::ScanPlaces GridEmitter::scan_places(int64_t chunks) {
     return b_.CreateGEP(stored, all,
                         b_.CreateMul(wide(grid_.warp), index_constant(count)));
   };
-  places.elements = array(b_.getInt8Ty(), places.groups * scan_lanes * size);
+  // What lies beyond a chunk is brought there, too.
+  places.elements =
+      array(b_.getInt8Ty(), places.steps * together * places.width * size);
   places.totals = array(places.type, std::max<int64_t>(together, scan_lanes));
   places.blocks = array(places.type, scan_lanes);
   if (chunks > 1) {

@@ -27,12 +27,12 @@ TEST_CASE("a tuning is read from words") {
 TEST_CASE("orders are powers of two") {
   Orders orders;
   CHECK(read_orders("small", orders) == "");
-  CHECK(orders.reduce_chunk == Orders::reduce_lanes);
+  CHECK(orders.reduce_chunk == Orders::scan_block);
   CHECK(orders.reduce_run == 4);
-  CHECK(read_orders("reduce_chunk=256", orders) == "");
-  CHECK(orders.reduce_chunk == 256);
+  CHECK(read_orders("reduce_chunk=512", orders) == "");
+  CHECK(orders.reduce_chunk == 512);
   CHECK(read_orders("reduce_chunk=100", orders) ==
-        "expects reduce_chunk from 64 to 4096; got `100`");
+        "expects reduce_chunk from 256 to 4096; got `100`");
 }
 
 TEST_CASE("a wrong word says what is expected") {
