@@ -62,7 +62,7 @@ def python(text, **environment):
 class Tunings(unittest.TestCase):
     def test_wrong_words_are_errors_of_sessions(self):
         done = python("import unisono\ntry:\n  unisono.Session()\nexcept Exception as error:\n  print(error)", UNISONO_TUNING="few=1")
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "UNISONO_TUNING has no row `few`\n", ""))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "error[U0704]: UNISONO_TUNING has no row `few`\n", ""))
 
 
 class Values(unittest.TestCase):

@@ -1,7 +1,8 @@
 #pragma once
-// Questions about sizes. While a program is checked, an open size is what it has
-// to be: the answer is the size to go on with, or nothing where it is certainly
-// wrong. The run, of which all sizes are numbers, asks the same again.
+// Questions about sizes. While a program is checked, an open size is what it
+// has to be: the answer is the size to go on with, or nothing where it is
+// certainly wrong. The run, of which all sizes are numbers, asks the same
+// again.
 #include <fmt/format.h>
 
 #include <algorithm>
