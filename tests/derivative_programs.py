@@ -502,7 +502,7 @@ def judge(output):
 def problems_of(unisono, seed, made, program):
     number = (1, 2, 3, 4)[seed % 4] if made.spread else 1
     environment = tunings.of_program(seed, orders=False)
-    status, out, errors = seeded.run(unisono, program, ["--devices", f"cpu:{number}"], environment)
+    status, out, errors = seeded.run(unisono, program, ["--quiet", "--devices", f"cpu:{number}"], environment)
     problems = judge(out) if status == 0 else [f"status {status}\n{errors[:2000]}"]
     if status == 0:
         others = [["--devices", "cpu:1", "--reference"]] if seed % 3 == 0 or made.spread else []

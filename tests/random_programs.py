@@ -387,12 +387,12 @@ def devices_of(seed):
 
 def problems_of(unisono, seed, made, program):
     number = max(devices_of(seed), 1)
-    expected = run(unisono, program, ["--devices", f"cpu:{number}", "--reference"], seed)
+    expected = run(unisono, program, ["--quiet", "--devices", f"cpu:{number}", "--reference"], seed)
     problems = []
     if expected[0] != 0 and not re.match(r"error\[(U0501|U0502)\]", expected[2]):
         problems.append(f"reference: status {expected[0]}\n{expected[2]}")
     for kind in ("cpu", "sim"):
-        own = run(unisono, program, ["--devices", f"{kind}:{number}"], seed)
+        own = run(unisono, program, ["--quiet", "--devices", f"{kind}:{number}"], seed)
         if own != expected:
             problems.append(f"{kind}:{number}: status {own[0]}, expected {expected[0]}\n{own[2]}expected\n{expected[2]}")
     return problems
