@@ -434,8 +434,6 @@ std::vector<unisono::Array> Walk::compute(const ir::Graph& graph,
 
 // ---- runs under way --------------------------------------------------------
 
-namespace {}  // namespace
-
 bool leaves_runs(Walk& walk) {
   const Machine& machine = walk.machine();
   return machine.runtime->devices()[0]->queue() && !machine.lose_device &&

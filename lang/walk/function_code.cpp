@@ -255,6 +255,8 @@ bool Walker::CodeRun::evaluate_site(TextRun& run, const jit::Step* step,
   const auto found = own.code_.sites.find(step - own.code_.steps.data());
   if (found == own.code_.sites.end()) return false;
   const Site& site = found->second;
+  // What goes wrong here, a stop too, goes wrong again in frames, and is told.
+  const Saved<bool> stopped(own.walker_.s_.stopped);
   try {
     own.store(own.walk_value(site, window, step), site.result, window,
               step->out, site.where);

@@ -212,10 +212,11 @@ TEST_CASE("factors of matrices and loops without an end are ended") {
         "print(sum(vmap(svd)(stack((x, x)))))", "print(sum(grad(svd)(x)))",
         "print(goes_on(x))", "print(jit(goes_on)(x))",
         "print(vmap(goes_on)(x))"}) {
-    CAPTURE(program);
+    INFO(std::string(program));
     const std::chrono::milliseconds wall(10 + random() % 100);
     const auto late = session.eval(program, "late", {.limits = {.wall = wall}});
-    CHECK(late.error().kind() == Kind::limit);
+    CHECK_MESSAGE(late.error().kind() == Kind::limit,
+                  std::string(late.error().text()));
     std::stop_source stop;
     std::jthread host([&, after = random() % 100] {
       std::this_thread::sleep_for(std::chrono::milliseconds(after));
@@ -223,7 +224,8 @@ TEST_CASE("factors of matrices and loops without an end are ended") {
     });
     const auto stopped =
         session.eval(program, "stopped", {.stop = stop.get_token()});
-    CHECK(stopped.error().kind() == Kind::cancelled);
+    CHECK_MESSAGE(stopped.error().kind() == Kind::cancelled,
+                  std::string(stopped.error().text()));
   }
   CHECK(session.eval("2 + 2").value().as<int>().value() == 4);
 }
