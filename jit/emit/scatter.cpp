@@ -7,8 +7,6 @@ namespace unisono::jit {
 
 using llvm::Value;
 
-namespace {}  // namespace
-
 /// Calls body(0) ... body(count - 1), and polls from time to time.
 void NestEmitter::in_order(int64_t count, const Body& body) {
   Value* end = index_constant(count);

@@ -11,8 +11,6 @@ namespace unisono::jit {
 using llvm::BasicBlock;
 using llvm::Value;
 
-namespace {}  // namespace
-
 void NestEmitter::emit_turns(Point& point, Value* block) {
   const int axis = plan_.vector_axis;
   if (axis >= 0)

@@ -24,8 +24,6 @@ using ir::Node;
 using ir::NodeId;
 using ir::Op;
 
-namespace {}  // namespace
-
 void Fuser::find_users() {
   const size_t n = graph_.nodes.size();
   live_.assign(n, false);

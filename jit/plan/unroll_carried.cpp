@@ -12,8 +12,6 @@ namespace unisono::jit {
 
 using ir::Op;
 
-namespace {}  // namespace
-
 /// A place: the sum of factor * expression and a constant, as numbers of 64
 /// bits add and multiply.
 struct Unroller::LinearPlace {

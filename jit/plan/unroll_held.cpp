@@ -17,8 +17,6 @@ using ir::Graph;
 using ir::Node;
 using ir::Op;
 
-namespace {}  // namespace
-
 ExprId Unroller::both(ExprId a, ExprId b) {
   if (a < 0) return b;
   return operation(Op::bit_and, DType::Bool, DType::Bool, {a, b});

@@ -13,8 +13,6 @@
 #include "runtime/tuning/tuning.h"
 
 namespace unisono {
-namespace {}  // namespace
-
 bool ClusterMeeting::fits(const RunState& run, const Cluster& cluster) const {
   if (&cluster != &cluster_ || &run != &run_) return false;
   for (int d = 0; d < run.count; ++d)

@@ -11,8 +11,6 @@
 #include "runtime/tuning/tuning.h"
 
 namespace unisono {
-namespace {}  // namespace
-
 /// An operand's part for one device, which its process combines.
 struct ClusterMeeting::Reduction {
   const std::vector<Partial>& partials;

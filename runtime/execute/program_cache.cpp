@@ -3,8 +3,6 @@
 #include "runtime/tuning/tuning.h"
 
 namespace unisono {
-namespace {}  // namespace
-
 std::unique_ptr<Execution> ProgramCache::take_execution(Runtime& runtime,
                                                         const Program& program,
                                                         Device& device) {
