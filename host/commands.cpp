@@ -19,7 +19,6 @@
 #include "host/cluster/report_together.h"
 #include "host/cluster/shared_gpus.h"
 #include "host/editor/terminal.h"
-#include "host/lsp/server/server.h"
 #include "host/manual/manual.h"
 #include "host/option_values.h"
 #include "host/repl/repl.h"
@@ -40,7 +39,6 @@
 #include "jit/target/nvptx.h"
 #include "lang/context/line_times.h"
 #include "lang/format/format.h"
-#include "lang/source/explain.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
@@ -702,15 +700,6 @@ int format_files(const std::vector<std::string>& files,
   return ok ? 0 : 1;
 }
 
-int explain_code(const std::string& code) {
-  const auto page = lang::explain(code);
-  if (!page)
-    return wrong_usage(
-        fmt::format("there is no message `{}`; codes look like U0412", code));
-  write_output(*page);
-  return 0;
-}
-
 int make_manual(const ManualOptions& options, std::string_view version) {
   if (options.folder.empty())
     return wrong_usage("--out expects a folder; got ``");
@@ -788,17 +777,6 @@ int inspect_file(const CommandOptions& options) {
                                        std::move(source.text), *shown,
                                        write_output);
                       });
-}
-
-int serve_editor(const CommandOptions& options) {
-  const Result<DeviceRequest> request = parse_devices(options.devices);
-  if (!request) return wrong_usage(request.error().message);
-  if (request->kind != DeviceRequest::Kind::cpu)
-    return wrong_usage(
-        fmt::format("programs are checked here for cpu:N, which is the same "
-                    "for other devices; got `{}`",
-                    options.devices));
-  return lsp::serve({.devices = request->count});
 }
 
 }  // namespace unisono::host
