@@ -30,10 +30,9 @@ def of_program(seed, orders=True):
 
 
 def of_simulation(golden, seed):
-    """For runs on simulated GPUs, whose seeds are 0 to 7: of the odd ones."""
-    if golden.name in EXEMPT or seed % 2 == 0:
-        return {}
-    return LEAST if seed % 4 == 1 else {"UNISONO_TUNING": f"seed:{SEED + seed}"}
+    """For runs on simulated GPUs, whose seeds are 0 to 7: of two of them. At random a host's loop may be a launch a turn there, which
+    takes minutes."""
+    return LEAST if seed % 4 == 1 and golden.name not in EXEMPT else {}
 
 
 def runs(golden, count):
