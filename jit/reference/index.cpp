@@ -29,6 +29,14 @@ struct Indexed {
       if (std::find(axes.begin(), axes.end(), i) == axes.end())
         part.add(all_sizes[i], all_strides[i]);
   }
+
+  /// Whether a part is one short piece of memory.
+  bool part_lies_together() const {
+    const Axes pieces = merged(part);
+    return pieces.sizes.size() == 1 &&
+           (pieces.strides[0] == 1 || pieces.sizes[0] == 1) &&
+           pieces.sizes[0] <= tuning().moved_between_looks;
+  }
 };
 
 int64_t index_at(View indices, int64_t i) {
@@ -75,9 +83,15 @@ std::optional<BadIndex> gather(const ir::Node& node, std::span<const View> x,
   const Indexed array(x[0].type, a.axes);
   const auto size = static_cast<size_t>(byte_size(node.type.dtype));
   const size_t part_bytes = static_cast<size_t>(array.part.count()) * size;
+  const bool lies_together = array.part_lies_together();
   return for_each_part(
       array, x.subspan(1), checked && a.checked,
       [&](int64_t offset) {
+        if (lies_together) {
+          std::memcpy(out, x[0].data + offset * size, part_bytes);
+          out += part_bytes;
+          return;
+        }
         for_each_run(
             array.part, offset, [&](int64_t start, int64_t n, int64_t stride) {
               if (stride == 1) {
@@ -109,6 +123,8 @@ std::optional<BadIndex> scatter(const ir::Node& node, std::span<const View> x,
   const ElementLoop add = node.op == ir::Op::scatter_add
                               ? element_loop(ir::Op::add, node.type.dtype)
                               : nullptr;
+  const bool lies_together = array.part_lies_together();
+  const int64_t part = array.part.count();
   const uint8_t* update = x[1].data;
   const auto put = [&](uint8_t* to, int64_t n) {
     if (add) {
@@ -123,6 +139,7 @@ std::optional<BadIndex> scatter(const ir::Node& node, std::span<const View> x,
   return for_each_part(
       array, x.subspan(2), checked && a.checked,
       [&](int64_t offset) {
+        if (lies_together) return put(out + offset * size, part);
         for_each_run(array.part, offset,
                      [&](int64_t start, int64_t n, int64_t stride) {
                        if (stride == 1) return put(out + start * size, n);

@@ -212,6 +212,24 @@ Result<Value> run_dense(const ir::Node& node, std::span<const Operand> x) {
 
 }  // namespace
 
+bool evaluates(ir::Kind kind) {
+  switch (kind) {
+    case ir::Kind::map:
+    case ir::Kind::source:
+    case ir::Kind::reduce:
+    case ir::Kind::argreduce:
+    case ir::Kind::scan:
+    case ir::Kind::move:
+    case ir::Kind::dot:
+    case ir::Kind::index:
+    case ir::Kind::sort: return true;
+    case ir::Kind::control:
+    case ir::Kind::collective:
+    case ir::Kind::host: return false;
+  }
+  __builtin_unreachable();
+}
+
 Result<Value> run_node(const ir::Node& node, std::span<const Operand> x,
                        bool checked) {
   if (!fits_in_memory(node.type)) return at(node, out_of_memory(node.type));

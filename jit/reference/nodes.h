@@ -16,6 +16,10 @@ struct Operand {
   bool dies = false;
 };
 
+/// Whether `run_node` evaluates nodes of a kind: their work is in their
+/// operands and result alone.
+bool evaluates(ir::Kind kind);
+
 /// The value of a node that is no control, collective or host call. An error
 /// names the node's place in the program.
 Result<Value> run_node(const ir::Node& node, std::span<const Operand> operands,

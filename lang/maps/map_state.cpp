@@ -156,6 +156,25 @@ void MapCache::keep_statement(KeptStatement statement) {
   statements_.put(std::move(statement));
 }
 
+bool MapCache::is_evaluated(const ir::Graph& graph, double once,
+                            double compile) {
+  if (once > compile) return false;
+  size_t key = 0;
+  const auto add = [&key](size_t value) {
+    key = key * 0x9e3779b97f4a7c15 + value;
+  };
+  for (const ir::Node& node : graph.nodes) add(ir::hash(node));
+  for (const ir::NodeId output : graph.outputs)
+    add(static_cast<size_t>(output));
+  constexpr size_t graphs = 4096;
+  if (evaluated_.size() >= graphs && !evaluated_.contains(key))
+    evaluated_.clear();
+  double& spent = evaluated_[key];
+  if (spent + once > compile) return false;
+  spent += once;
+  return true;
+}
+
 std::shared_ptr<const AxisInfo> MapCache::innermost(Walk& walk) {
   if (!innermost_) innermost_ = anonymous_axis(walk, "a map around it", {});
   return innermost_;

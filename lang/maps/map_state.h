@@ -3,6 +3,7 @@
 // types, host values and names that it was made for.
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,12 @@ class MapCache {
   const Executable* find_statement(const ir::Graph& graph, int compiled_for);
   void keep_statement(KeptStatement statement);
 
+  /// Whether the reference evaluator computes a statement's graph, in `once`
+  /// nanoseconds, rather than code that takes `compile` to make: as long as its
+  /// runs, with this one, have taken less than that. So one costs at most twice
+  /// the cheaper of both, however often it runs. No clock is asked.
+  bool is_evaluated(const ir::Graph& graph, double once, double compile);
+
   /// The axis of a collective that names none, and the symbol of its size,
   /// while a definition is checked.
   std::shared_ptr<const AxisInfo> innermost(Walk& walk);
@@ -148,6 +155,9 @@ class MapCache {
   LruList<std::pair<Key, std::shared_ptr<MapState>>> states_{32};
   LruList<std::pair<FunctionKey, ScanTrace>> scans_{32};
   LruList<KeptStatement> statements_{32};
+  /// Nanoseconds of what was evaluated, by the hash of its graph: of two graphs
+  /// with one hash one is compiled early.
+  std::unordered_map<size_t, double> evaluated_;
   std::shared_ptr<AxisInfo> innermost_;
   LruList<Nested> nested_{1024};  // a graph is soon done with them
 };

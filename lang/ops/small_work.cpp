@@ -20,25 +20,6 @@ namespace {
 
 constexpr size_t most_operands = 8;
 
-/// Whether the operation's work is in its result and operands alone.
-bool is_plain(ir::Kind kind) {
-  switch (kind) {
-    case ir::Kind::map:
-    case ir::Kind::source:
-    case ir::Kind::reduce:
-    case ir::Kind::argreduce:
-    case ir::Kind::scan:
-    case ir::Kind::move:
-    case ir::Kind::dot:
-    case ir::Kind::index:
-    case ir::Kind::sort: return true;
-    case ir::Kind::control:
-    case ir::Kind::collective:
-    case ir::Kind::host: return false;
-  }
-  __builtin_unreachable();
-}
-
 /// Whether there are few enough bytes that no compiled code would be worth it.
 /// A part of an array costs what the part does.
 bool is_small(const Machine& machine, ir::Op op,
@@ -80,7 +61,8 @@ ArrayValue compute_small(Walk& walk, ir::Op op,
                          const ir::Attrs& attrs, const ir::Type& type) {
   const Machine& machine = walk.machine();
   if (!is_computed_here(walk) || operands.size() > most_operands ||
-      !is_plain(ir::kind(op)) || !is_small(machine, op, operands, type))
+      !jit::reference::evaluates(ir::kind(op)) ||
+      !is_small(machine, op, operands, type))
     return nullptr;
   std::array<jit::reference::Value, most_operands> values;
   std::array<jit::reference::Operand, most_operands> given;

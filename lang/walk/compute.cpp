@@ -7,6 +7,8 @@
 
 #include "jit/ir/renaming.h"
 #include "jit/partition/placement.h"
+#include "jit/reference/nodes.h"
+#include "jit/reference/straight.h"
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/executable.h"
@@ -119,6 +121,7 @@ class StatementRun {
 
   /// After all arrays were brought to the first device.
   Arrays compute_together(ir::Graph graph, Arrays inputs) {
+    if (is_evaluated(graph, inputs)) return evaluate(graph, std::move(inputs));
     const Executable executable = together(std::move(graph), inputs);
     return run(executable, inputs);
   }
@@ -141,6 +144,46 @@ class StatementRun {
     const Sharding here{-1, {&first_device()}};
     for (unisono::Array& array : inputs)
       array = walk_.moved(array, here, where_);
+  }
+
+  /// Whether the reference evaluator computes a graph on the first device,
+  /// where the arrays lie, rather than code that would have to be made for it.
+  bool is_evaluated(const ir::Graph& graph, const Arrays& inputs) {
+    const Machine& machine = walk_.machine();
+    if (machine.reference_only || machine.compile_only ||
+        machine.compile_threshold == 0 || cluster_of(walk_) ||
+        first_device().kind() != DeviceKind::cpu ||
+        !jit::reference::is_straight(graph) ||
+        std::ranges::any_of(inputs, Walk::is_absent))
+      return false;
+    if (!is_compiled(graph)) return true;
+    const auto [once, compile] = jit::reference::estimate(graph);
+    return map_cache(walk_).is_evaluated(graph, once, compile);
+  }
+
+  Arrays evaluate(const ir::Graph& graph, Arrays inputs) {
+    using jit::reference::Value;
+    move_here(inputs);
+    const LineTime time(line_times(walk_), LineTimes::Part::devices, 0);
+    std::vector<Value> values;
+    for (const unisono::Array& array : inputs)
+      values.push_back(
+          Value::view(static_cast<const uint8_t*>(array.blocks()[0]->data()),
+                      array.bytes()));
+    const auto outputs = jit::reference::evaluate_straight(
+        graph, values, walk_.machine().checked);
+    if (!outputs) walk_.fail(without_device(outputs.error()), where_);
+    Arrays results;
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      const ir::Type& type = graph.type(graph.outputs[i]);
+      const Value value = jit::reference::dense((*outputs)[i], type);
+      auto array = value.ok() ? array_from_host(first_device(), type.dtype,
+                                                type.sizes(), value.data())
+                              : jit::reference::out_of_memory(type);
+      if (!array) walk_.fail(without_device(array.error()), where_);
+      results.push_back(std::move(*array));
+    }
+    return results;
   }
 
   /// A graph in which everything is a block's own affair, on the devices that
