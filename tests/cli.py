@@ -245,7 +245,7 @@ def programs(folder):
             PROBLEMS.append(f"kernels on disk with {flags}: {entries()} entries")
     before = entries()
     for compiled in (r"compiled 1 program, [12] kernels?, ", r"compiled 1 program, 0 kernels \([12] more on disk\), "):
-        expect("kernels of a CPU on disk", run("-", "--stats", text="print(sum(arange(100_000)))\n", env=cached), 0, r"^704982704\n$", compiled)
+        expect("kernels of a CPU on disk", run("-", "--stats", text="print(jit(fn(x) => sum(x))(arange(100_000)))\n", env=cached), 0, r"^704982704\n$", compiled)
         if entries() != before + 1:
             PROBLEMS.append(f"kernels of a CPU on disk: {entries() - before} entries")
     # What code on disk calls for rare arguments lies elsewhere in each process.
@@ -256,12 +256,12 @@ def programs(folder):
     before = entries()
     for compiled in (r"compiled 1 program, [12] kernels?, ", r"compiled 1 program, 0 kernels \([12] more on disk\), "):
         expect("kernels on disk are of one tuning",
-               run("-", "--stats", text="print(sum(arange(100_000)))\n", env={**cached, "UNISONO_TUNING": "few_sharers=3"}), 0, r"^704982704\n$", compiled)
+               run("-", "--stats", text="print(jit(fn(x) => sum(x))(arange(100_000)))\n", env={**cached, "UNISONO_TUNING": "few_sharers=3"}), 0, r"^704982704\n$", compiled)
     if entries() != before + 1:
         PROBLEMS.append(f"kernels on disk are of one tuning: {entries() - before} entries")
     for entry in (folder / "cache").glob("*.entry"):
         entry.write_bytes(entry.read_bytes()[:-100] + bytes(100))
-    expect("damaged kernels on disk", run("-", "--stats", text="print(sum(arange(100_000)))\n", env=cached), 0, r"^704982704\n$",
+    expect("damaged kernels on disk", run("-", "--stats", text="print(jit(fn(x) => sum(x))(arange(100_000)))\n", env=cached), 0, r"^704982704\n$",
            r"compiled 1 program, [12] kernels?, ")
     simulator = {**cached, "UNISONO_CUDA_DRIVER": os.path.join(os.path.dirname(UNISONO), "libsimcuda.so")}
     expect("where kernels are kept", run("devices", env=simulator), 0, "compiled kernels are kept in .*/cache\n", "")

@@ -188,7 +188,7 @@ def stored(unisono):
 
 def speed(unisono):
     what, reasons = lines_of(unisono, "cpu:1")
-    for place, done in (("<stdin>:4", "devices"), ("<stdin>:8", "code"), ("<stdin>:12", "compile"), ("<stdin>:7", "walk")):
+    for place, done in (("<stdin>:4", "devices"), ("<stdin>:8", "code"), ("<stdin>:11", "compile"), ("<stdin>:7", "walk")):
         assert done in what[place], (place, what)
     for reason in (r"<stdin>:2: the function is walked at each call: .+ \(<stdin>:2:\d+\)", r"<stdin>:10: the loop is walked, not run as code: .+",
                    r"<stdin>:11: compiled \d+ times, as each call has other types", r"<stdin>:16: the update copies the array"):

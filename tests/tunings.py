@@ -7,6 +7,7 @@ SEED = 31  # of the random tuning that each run of the tests takes
 # With least_compiled_bytes at 0 each statement is compiled, of which a hundred take seconds; and a loop is, whose turns took less.
 LEAST = {"UNISONO_TUNING": "least,least_compiled_bytes=2048,long_run_microseconds=3000"}
 MOST = {"UNISONO_TUNING": "most"}
+COMPILED = {"UNISONO_TUNING": "most_evaluated_share=0"}  # statements of some size are compiled when they come first
 SMALL = {"UNISONO_TUNING": "least", "UNISONO_ORDERS": "small"}  # for graphs, which are all compiled
 
 # Programs whose output names kernels, times, bytes or compilations, or where arrays lie.

@@ -5,6 +5,7 @@
 #include "jit/ir/hash.h"
 #include "lang/context/builtin.h"
 #include "lang/context/environment.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
@@ -158,7 +159,9 @@ void MapCache::keep_statement(KeptStatement statement) {
 
 bool MapCache::is_evaluated(const ir::Graph& graph, double once,
                             double compile) {
-  if (once > compile) return false;
+  const double most =
+      compile * static_cast<double>(tuning().most_evaluated_share) / 100;
+  if (once > most) return false;
   size_t key = 0;
   const auto add = [&key](size_t value) {
     key = key * 0x9e3779b97f4a7c15 + value;
@@ -170,7 +173,7 @@ bool MapCache::is_evaluated(const ir::Graph& graph, double once,
   if (evaluated_.size() >= graphs && !evaluated_.contains(key))
     evaluated_.clear();
   double& spent = evaluated_[key];
-  if (spent + once > compile) return false;
+  if (spent + once > most) return false;
   spent += once;
   return true;
 }
