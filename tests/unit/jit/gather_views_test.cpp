@@ -235,6 +235,67 @@ TEST_CASE("gathers of views: an array that is updated is read before") {
 )");
 }
 
+TEST_CASE("gathers of views: loops in registers read through them") {
+  const auto check = [](const std::string& text) {
+    const Graph graph = read(text);
+    INFO(text);
+    CHECK(turn_of(graph, false) == Turn{});  // no loop is a step
+    for (const bool checked : {true, false})
+      for (const int bytes : {0, 16}) {
+        Bench bench(bytes);
+        CHECK(difference(bench, graph, RandomGraph(1, {}).random_inputs(graph),
+                         checked) == "");
+      }
+  };
+  // Elements at computed places, and known ones.
+  check(R"(%0: i64 = input
+%1: i64[40, 30] = input
+%2: i64 = loop %0, %1 carries=1 turns=19 body={
+  %0: i64 = input
+  %1: i64 = input
+  %2: i64[40, 30] = input
+  %3: i64[30, 40] = transpose %2 axes=[1, 0]
+  %4: i64[30, 19] = slice %3 start=[0, 1] step=[1, 2] size=[30, 19]
+  %5: i64[30, 19] = flip %4 axes=[1]
+  %6: i64 = gather %5, %0, %0 axes=[1, 0] @7
+  %7: i64[2, 1] = slice %5 start=[3, 2] step=[9, 1] size=[2, 1]
+  %8: i64[2] = reshape %7
+  %9: i64 = sum %8 axes=[0]
+  %10: i64 = mul %9, %1
+  %11: i64 = add %10, %6
+  return %11
+}
+%3: i64 = project %2
+return %3
+)");
+  // Rows of a view are those of a loop inside.
+  check(R"(%0: i64 = input
+%1: i64[40, 100] = input
+%2: i64 = loop %0, %1 carries=1 turns=38 body={
+  %0: i64 = input
+  %1: i64 = input
+  %2: i64[40, 100] = input
+  %3: i64[100, 40] = transpose %2 axes=[1, 0]
+  %4: i64[99, 38] = slice %3 start=[1, 2]
+  %5: i64 = loop %1, %4, %0 carries=1 turns=99 rows=1 body={
+    %0: i64 = input
+    %1: i64 = input
+    %2: i64[38] = input
+    %3: i64 = input
+    %4: i64 = gather %2, %3 axes=[0] @7
+    %5: i64 = constant 3
+    %6: i64 = mul %1, %5
+    %7: i64 = add %6, %4
+    return %7
+  }
+  %6: i64 = project %5
+  return %6
+}
+%3: i64 = project %2
+return %3
+)");
+}
+
 // ---- how views lie ---------------------------------------------------------
 
 namespace {
