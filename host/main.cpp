@@ -207,8 +207,8 @@ void add_inspect(CommandLine& line) {
       ->type_name("GPU");
   inspect
       ->add_option("--after", line.options.after,
-                   "the IR after this pass: trace, vmap, join, spmd, simplify, "
-                   "fold, results, cse, captures or narrow")
+                   "the IR after this pass: trace, vmap, join, spmd, pull, "
+                   "simplify, fold, results, cse, captures or narrow")
       ->type_name("PASS");
   inspect
       ->add_option(

@@ -18,9 +18,13 @@ struct Pass {
   Graph (*run)(const Graph&);
 };
 constexpr Pass optimisations[] = {
-    {"simplify", simplify},           {"fold", fold_arrays},
-    {"results", drop_dead_results},   {"cse", cse_dce},
-    {"captures", transpose_captures}, {"narrow", narrow_products},
+    {"pull", pull_gathers},
+    {"simplify", simplify},
+    {"fold", fold_arrays},
+    {"results", drop_dead_results},
+    {"cse", cse_dce},
+    {"captures", transpose_captures},
+    {"narrow", narrow_products},
 };
 
 Graph verified(const char* pass, Graph graph, const AfterPass& after) {

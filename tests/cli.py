@@ -25,7 +25,7 @@ UNISONO = os.path.abspath(sys.argv[1])
 SECONDS = sanitizers.limit()
 NOBODY = 65534
 PROBLEMS = []
-PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse", "captures", "narrow"]
+PASSES = ["trace", "vmap", "join", "spmd", "pull", "simplify", "fold", "results", "cse", "captures", "narrow"]
 COMMANDS = ["run", "launch", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
 
 

@@ -11,6 +11,7 @@
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
 #include "jit/kernel/schedule.h"
+#include "jit/kernel/strided.h"
 
 namespace unisono::jit {
 
@@ -159,6 +160,11 @@ class Group {
                            const IndexMap& map) const;
   void mark_checked(Expr& expr, ir::NodeId node, const IndexMap& map) const;
   ExprId evaluate_map(ir::NodeId node, const IndexMap& map);
+  struct View {
+    ir::NodeId stored;  // in its buffer
+    Strided lies;
+  };
+  std::optional<View> view_in_memory(ir::NodeId node);
   ExprId evaluate_gather(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_small_reduction(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_move(ir::NodeId node, const IndexMap& map);

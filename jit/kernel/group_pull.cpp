@@ -206,21 +206,47 @@ ExprId Group::evaluate_map(NodeId id, const IndexMap& map) {
   return push(std::move(expr));
 }
 
+/// How an array lies in the memory of what it is a view of. Where that is not
+/// stored, nothing, and the smaller of the two has to be.
+std::optional<Group::View> Group::view_in_memory(NodeId id) {
+  NodeId base = id;
+  std::vector<NodeId> moves;  // from the view to the base
+  while (!readable(sources_.stored_node(base)) &&
+         may_be_view(sources_.graph[base])) {
+    moves.push_back(base);
+    base = sources_.graph[base].inputs[0];
+  }
+  Strided lies = dense(sources_.sizes[base]);
+  for (size_t i = moves.size(); i-- > 0;) {
+    const Node& move = sources_.graph[moves[i]];
+    if (auto next = moved(move, lies, sources_.sizes[move.inputs[0]])) {
+      lies = *std::move(next);
+    } else {
+      base = moves[i];
+      lies = dense(sources_.sizes[base]);
+    }
+  }
+  const NodeId stored = sources_.stored_node(base);
+  if (readable(stored)) return View{stored, std::move(lies)};
+  fail(sources_.elements[base] <= sources_.elements[id] ? base : id);
+  return std::nullopt;
+}
+
 ExprId Group::evaluate_gather(NodeId id, const IndexMap& map) {
   const Node& node = sources_.graph[id];
   const auto& attrs = ir::attrs<ir::IndexAttrs>(node);
-  const NodeId stored = sources_.stored_node(node.inputs[0]);
-  if (!readable(stored)) return fail(node.inputs[0]);
+  const auto view = view_in_memory(node.inputs[0]);
+  if (!view) return -1;
   Expr expr{.kind = Expr::Kind::gather, .dtype = node.type.dtype};
-  expr.argument = sources_.buffer[stored];
-  buffer_dtypes_[expr.argument] = sources_.graph.type(stored).dtype;
+  expr.argument = sources_.buffer[view->stored];
+  buffer_dtypes_[expr.argument] = sources_.graph.type(view->stored).dtype;
   expr.checked = sources_.can_fail(id);
   if (expr.checked) mark_checked(expr, id, map);
   const auto& shape = sources_.sizes[node.inputs[0]];
   const size_t index_rank = sources_.sizes[node.inputs[1]].size();
   const IndexMap index_map(map.begin(),
                            map.begin() + static_cast<ptrdiff_t>(index_rank));
-  std::vector<int64_t> strides = dense_strides(shape);
+  const std::vector<int64_t>& strides = view->lies.strides;
   for (size_t i = 0; i < attrs.axes.size(); ++i) {
     ExprId value = pull(node.inputs[1 + i], index_map);
     if (value < 0) return -1;
@@ -228,7 +254,7 @@ ExprId Group::evaluate_gather(NodeId id, const IndexMap& map) {
     expr.phase = std::max(expr.phase, exprs_[value].phase);
     expr.indexed.push_back({shape[attrs.axes[i]], strides[attrs.axes[i]]});
   }
-  expr.at = constant_affine(0, extents_.size());
+  expr.at = constant_affine(view->lies.start, extents_.size());
   size_t window = index_rank;
   for (size_t i = 0; i < shape.size(); ++i)
     if (std::find(attrs.axes.begin(), attrs.axes.end(), static_cast<int>(i)) ==

@@ -61,10 +61,18 @@ bool Fuser::is_virtual(NodeId id) const {
   return moved || reduced;
 }
 
-/// One element of an array that is then updated is read before that, so that
-/// the update can be in place.
+/// What reads one element of an array that is then updated, or of a view of it,
+/// does so before that, and so does a gather of a part that others would
+/// compute once more: then the update can be in place.
 bool Fuser::is_before_update(NodeId id) const {
-  return sources_.elements[id] == 1 && updated_[graph_[id].inputs[0]];
+  const bool is_one = sources_.elements[id] == 1;
+  if (!is_one && (graph_[id].op != Op::gather || sources_.can_fail(id)))
+    return false;
+  NodeId array = graph_[id].inputs[0];
+  while (!updated_[array] && may_be_view(graph_[array]))
+    array = graph_[array].inputs[0];
+  return updated_[array] &&
+         (is_one || sources_.elements[id] < sources_.elements[array]);
 }
 
 void Fuser::visit(NodeId id) {

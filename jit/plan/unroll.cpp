@@ -365,18 +365,17 @@ bool Unroller::load(Array& array) {
   for (int64_t size : array.shape) type.shape.emplace_back(size);
   Array out = shaped(type);
   if (!is_small(out)) return false;
-  const MemoryPlace& place = *array.memory;
-  for (int64_t i = 0; i < count(out); ++i) {
-    Expr expr{
-        .kind = place.base.empty() ? Expr::Kind::load : Expr::Kind::gather,
-        .dtype = array.dtype,
-        .argument = place.argument,
-        .at = offset(out, i),
-        .operands = place.base,
-        .indexed = place.base_axes};
+  const std::vector<int> axes = small_axes(out);
+  const auto strides = lies(array).strides;
+  const Expr first = first_read(array, out.space);
+  for_each_index(small_shape(out), [&](const Index& index) {
+    Expr expr = first;
+    for (size_t a = 0; a < axes.size(); ++a)
+      expr.at.constant += index[a] * strides[axes[a]];
     out.elements.push_back(intern(std::move(expr)));
-    if (place.range) ranges_[out.elements.back()] = *place.range;
-  }
+    if (array.memory->range)
+      ranges_[out.elements.back()] = *array.memory->range;
+  });
   array = std::move(out);
   return true;
 }
@@ -540,7 +539,8 @@ Unroller::Found Unroller::rearranged(const Array& x, Array out,
 }
 
 Unroller::Found Unroller::move(const Node& node, Arrays x) {
-  if (node.op == Op::reshape) return reshape(x[0], node);
+  if (auto out = view(x[0], node)) return out;
+  if (node.op == Op::reshape) return reshape(std::move(x[0]), node);
   const bool is_part = node.op == Op::slice;
   if (node.op == Op::concat && scratch_)
     if (auto out = concat_in_memory(x, node)) return out;
@@ -588,10 +588,11 @@ Unroller::Found Unroller::move(const Node& node, Arrays x) {
   __builtin_unreachable();
 }
 
-Unroller::Found Unroller::reshape(const Array& x, const Node& node) {
+Unroller::Found Unroller::reshape(Array x, const Node& node) {
+  if (x.memory && !x.held && !load(x)) return std::nullopt;
   Array out = x;
   out.shape = node.type.sizes();
-  if ((x.memory && !x.held) || x.space.empty()) return out;
+  if (x.space.empty()) return out;
   const Array wanted = shaped(node.type);
   const bool in_front = x.space == wanted.space;
   if (!in_front) return std::nullopt;

@@ -15,17 +15,20 @@
 
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
+#include "jit/kernel/strided.h"
 #include "jit/loops/known_turns.h"
 
 namespace unisono::jit {
 
-/// An array in memory. Its element at `index` is that at the dense offset, plus
-/// index * stride of each axis of `base`, whose indices are expressions.
+/// An array in memory. Its element at `index` is that at the dense offset, or
+/// where `view` says, plus index * stride of each axis of `base`, whose indices
+/// are expressions.
 struct MemoryPlace {
   int argument = -1;
   std::vector<ExprId> base = {};
   std::vector<Expr::IndexedAxis> base_axes = {};
   std::optional<IntegerRange> range = {};  // of its elements
+  std::optional<Strided> view = {};        // none of held arrays
 };
 
 /// An element that a turn writes of an array that its loop holds in memory.
@@ -136,7 +139,10 @@ class Unroller {
   Found map(const ir::Graph& graph, const ir::Node& node, Arrays x);
   Found map_uniform(const ir::Node& node, const Arrays& x);
   Found move(const ir::Node& node, Arrays x);
-  Found reshape(const Array& x, const ir::Node& node);
+  Found view(const Array& x, const ir::Node& node) const;
+  static Strided lies(const Array& array);
+  Expr first_read(const Array& array, const std::vector<int>& space) const;
+  Found reshape(Array x, const ir::Node& node);
   Found broadcast(const Array& x, const ir::Node& node);
   Found concat(const Arrays& x, const ir::Node& node);
   Found pad(const Arrays& x, const ir::Node& node);

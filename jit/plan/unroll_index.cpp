@@ -186,6 +186,44 @@ size_t Unroller::element_at(const Array& array, const std::vector<int>& axes,
   return static_cast<size_t>(ravel(own, small_shape(array)));
 }
 
+Strided Unroller::lies(const Array& array) {
+  return array.memory->view ? *array.memory->view : dense(array.shape);
+}
+
+/// What reads the first element of an array in memory, at each point of the
+/// axes of the space.
+Expr Unroller::first_read(const Array& array,
+                          const std::vector<int>& space) const {
+  const MemoryPlace& place = *array.memory;
+  const auto [start, strides] = lies(array);
+  Expr out{.kind = place.base.empty() ? Expr::Kind::load : Expr::Kind::gather,
+           .dtype = array.dtype,
+           .argument = place.argument,
+           .at = constant_affine(start, nest_.extents.size()),
+           .operands = place.base,
+           .indexed = place.base_axes};
+  for (size_t s = 0; s < space.size(); ++s)
+    out.at.factors[s] = strides[space[s]];
+  return out;
+}
+
+/// A move of an array in memory that no turn changes. What has few elements at
+/// a point is loaded instead, and then moved.
+Unroller::Found Unroller::view(const Array& x, const Node& node) const {
+  if (!x.memory || x.held || !may_be_view(node)) return std::nullopt;
+  Array out{x.dtype, node.type.sizes()};
+  out.memory = x.memory;
+  if (!x.memory->view) {
+    if (node.op == Op::reshape) return out;  // dense, too
+    ir::Type type{x.dtype, {}};
+    for (const int64_t size : x.shape) type.shape.emplace_back(size);
+    if (is_small(shaped(type))) return std::nullopt;
+  }
+  out.memory->view = moved(node, lies(x), x.shape);
+  if (!out.memory->view) return std::nullopt;
+  return out;
+}
+
 Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
                                         const Arrays& x) {
   const auto& attrs = ir::attrs<ir::IndexAttrs>(node);
@@ -209,7 +247,8 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
   Array out{x[0].dtype, node.type.sizes(), how->part_space};
   if (!is_small(out)) return std::nullopt;
   const bool can_fail = checked_ && ir::must_stay(graph, node);
-  const std::vector<int64_t> strides = dense_strides(x[0].shape);
+  const auto strides = lies(x[0]).strides;
+  const Expr first = first_read(x[0], space);
   std::vector<int64_t> sizes;
   std::vector<int> small;
   for (int axis : how->rest)
@@ -219,14 +258,7 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
     }
   for (int64_t p = 0; p < count(indices[0]); ++p)
     for (int64_t w = 0; w < product(sizes); ++w) {
-      Expr expr{.kind = Expr::Kind::gather,
-                .dtype = x[0].dtype,
-                .argument = x[0].memory->argument,
-                .at = constant_affine(0, nest_.extents.size()),
-                .operands = x[0].memory->base,
-                .indexed = x[0].memory->base_axes};
-      for (size_t s = 0; s < space.size(); ++s)
-        expr.at.factors[s] = strides[space[s]];
+      Expr expr = first;
       const std::vector<int64_t> at = unravel(w, sizes);
       for (size_t i = 0; i < small.size(); ++i)
         expr.at.constant += at[i] * strides[small[i]];
@@ -237,7 +269,7 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
                       guarded_index(indices[k].elements[static_cast<size_t>(p)],
                                     x[0].shape[attrs.axes[k]], can_fail),
                       x[0].shape[attrs.axes[k]], strides[attrs.axes[k]]);
-      if (expr.operands.empty()) expr.kind = Expr::Kind::load;
+      expr.kind = expr.operands.empty() ? Expr::Kind::load : Expr::Kind::gather;
       if (can_fail && !inside) {
         expr.checked = true;
         expr.source = node.source;

@@ -217,7 +217,7 @@ bool Unroller::put_at(Array& to, int64_t first, Array from) {
   const int64_t n = product(from.shape);
   if (!from.space.empty() || !nest_.extents.empty() ||
       n > tuning().most_copied_elements || !to.writes.empty() ||
-      (from.held && !flush(from)))
+      (from.memory && from.memory->view) || (from.held && !flush(from)))
     return false;
   if (n == 0) return true;
   const bool is_in_registers = !from.uniform && !from.memory;
@@ -339,8 +339,13 @@ Unroller::Found Unroller::row_at(Array array, ExprId number, int64_t turns) {
   const int64_t n = product(out.shape);
   if (array.memory && !array.held) {
     out.memory = array.memory;
+    int64_t stride = n;
+    if (auto& view = out.memory->view) {
+      stride = view->strides[0];
+      view->strides.erase(view->strides.begin());
+    }
     out.memory->base.push_back(number);
-    out.memory->base_axes.push_back({turns, n, true});
+    out.memory->base_axes.push_back({turns, stride, true});
     return out;
   }
   if (!array.held && !to_memory(array)) return std::nullopt;

@@ -49,6 +49,9 @@ Graph cse_dce(const Graph& graph);
 /// dead_results.cpp: results of branches and loops that are not read are not
 /// computed.
 Graph drop_dead_results(const Graph& graph);
+/// pull_gathers.cpp: a gather of what maps compute, for nobody else, is the
+/// maps of gathers. The graph is concrete.
+Graph pull_gathers(const Graph& graph);
 /// narrow_products.cpp: a product of which only slices are read is that of the
 /// parts of its factors that these depend on. The graph is concrete.
 Graph narrow_products(const Graph& graph);

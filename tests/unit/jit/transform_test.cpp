@@ -82,6 +82,7 @@ TEST_CASE("passes keep every bit of random graphs") {
     check_preserves(cse_dce, seed);
     check_preserves(fold_arrays, seed);
     check_preserves(narrow_products, seed);
+    check_preserves(pull_gathers, seed);
     check_preserves([](const Graph& g) { return optimise(g); }, seed);
   }
 }
