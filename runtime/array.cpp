@@ -98,78 +98,143 @@ Box intersect(const Box& a, const Box& b) {
   return both;
 }
 
-/// Bytes from the start of the dense block that holds `box` to `index`.
-int64_t offset_in(const Box& box, const Shape& index, int64_t element_bytes) {
+/// One side of a copy: bytes to its first element, and along each axis from one
+/// element to the next.
+struct Side {
   int64_t offset = 0;
-  for (size_t i = 0; i < index.size(); ++i)
-    offset = offset * box.extent[i] + (index[i] - box.origin[i]);
-  return offset * element_bytes;
+  Shape steps;
+};
+
+/// `elements` of the dense block that holds `box`.
+Side side_of(const Box& box, const Elements& elements, int64_t element_bytes) {
+  Side side{0, Shape(box.extent.size())};
+  int64_t bytes = element_bytes;
+  for (size_t i = box.extent.size(); i-- > 0; bytes *= box.extent[i]) {
+    side.offset += (elements.start[i] - box.origin[i]) * bytes;
+    side.steps[i] = elements.step[i] * bytes;
+  }
+  return side;
 }
 
-/// Calls copy(to offset, from offset, extent) until all of `part`, which lies
-/// in both boxes, is covered, or a copy fails.
+/// The same of a part that lies dense.
+Side side_of(const Box& box, const Box& part, int64_t element_bytes) {
+  const Shape ones(part.extent.size(), 1);
+  return side_of(box, Elements{part.origin, ones, part.extent}, element_bytes);
+}
+
+/// Calls copy(to offset, from offset, extent) until `extent` elements along
+/// each axis are covered, or a copy fails.
 template <class Copy>
-Status for_each_copy(const Box& part, const Box& to, const Box& from,
-                     int64_t element_bytes, Copy&& copy) {
-  // Trailing axes that are whole on both sides make a run, with one more.
-  size_t outer = part.extent.size();
-  int64_t run = element_bytes, to_run = run, from_run = run;
-  bool whole = true;
-  while (outer > 0 && whole) {
-    --outer;
-    run *= part.extent[outer];
-    to_run *= to.extent[outer];
-    from_run *= from.extent[outer];
-    whole = run == to_run && run == from_run;
+Status for_each_copy(Shape extent, Side to, Side from, int64_t element_bytes,
+                     Copy&& copy) {
+  // What neighbours on both sides makes one axis with the one before.
+  size_t axes = 0;
+  for (size_t i = 0; i < extent.size(); ++i) {
+    if (extent[i] == 0) return Unit{};
+    if (extent[i] == 1) continue;
+    const bool joins = axes > 0 &&
+                       to.steps[axes - 1] == extent[i] * to.steps[i] &&
+                       from.steps[axes - 1] == extent[i] * from.steps[i];
+    const size_t at = joins ? axes - 1 : axes++;
+    extent[at] = joins ? extent[at] * extent[i] : extent[i];
+    to.steps[at] = to.steps[i];
+    from.steps[at] = from.steps[i];
   }
-  // Runs along the next axis make the rows of one copy.
-  CopyExtent extent(run);
-  if (outer > 0) {
-    --outer;
-    extent = CopyExtent(run, part.extent[outer], to_run, from_run);
+  // The last one is a run, if it is dense, and the one before its rows.
+  CopyExtent rows(element_bytes);
+  if (axes > 0 && to.steps[axes - 1] == rows.bytes &&
+      from.steps[axes - 1] == rows.bytes)
+    rows = CopyExtent(extent[--axes] * element_bytes);
+  if (axes > 0) {
+    --axes;
+    rows =
+        CopyExtent(rows.bytes, extent[axes], to.steps[axes], from.steps[axes]);
   }
-  Shape index = part.origin;
+  Shape index(axes, 0);
   for (;;) {
-    TRY(copy(offset_in(to, index, element_bytes),
-             offset_in(from, index, element_bytes), extent));
-    size_t axis = outer;
+    int64_t to_offset = to.offset, from_offset = from.offset;
+    for (size_t i = 0; i < axes; ++i) {
+      to_offset += index[i] * to.steps[i];
+      from_offset += index[i] * from.steps[i];
+    }
+    TRY(copy(to_offset, from_offset, rows));
+    size_t axis = axes;
     for (; axis > 0; --axis) {
-      if (++index[axis - 1] < part.origin[axis - 1] + part.extent[axis - 1])
-        break;
-      index[axis - 1] = part.origin[axis - 1];
+      if (++index[axis - 1] < extent[axis - 1]) break;
+      index[axis - 1] = 0;
     }
     if (axis == 0) return Unit{};
   }
 }
 
+/// Those of `elements` that a block has, by their numbers along each axis.
+Box numbers_in(const Elements& elements, const Box& block) {
+  Box numbers{elements.start, elements.extent};
+  for (size_t i = 0; i < block.origin.size(); ++i) {
+    const int64_t step = elements.step[i], by = std::abs(step);
+    const int64_t first = block.origin[i], last = first + block.extent[i] - 1;
+    // From the start to the nearer and to the farther end of the block.
+    const int64_t near =
+        step > 0 ? first - elements.start[i] : elements.start[i] - last;
+    const int64_t far =
+        step > 0 ? last - elements.start[i] : elements.start[i] - first;
+    const int64_t begin = near <= 0 ? 0 : (near + by - 1) / by;
+    const int64_t end =
+        far < 0 ? 0 : std::min(far / by + 1, elements.extent[i]);
+    numbers.origin[i] = begin;
+    numbers.extent[i] = std::max<int64_t>(end - begin, 0);
+  }
+  return numbers;
+}
+
+/// Those with these numbers.
+Elements some_of(const Elements& elements, const Box& numbers) {
+  Elements some{elements.start, elements.step, numbers.extent};
+  for (size_t i = 0; i < some.start.size(); ++i)
+    some.start[i] += numbers.origin[i] * elements.step[i];
+  return some;
+}
+
+void check_inside(const Elements& elements, const Shape& shape) {
+  CHECK(elements.start.size() == shape.size() &&
+        elements.step.size() == shape.size() &&
+        elements.extent.size() == shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (elements.extent[i] == 0) continue;
+    const int64_t first = elements.start[i],
+                  last = first + (elements.extent[i] - 1) * elements.step[i];
+    CHECK(elements.step[i] != 0 && elements.extent[i] > 0);
+    CHECK(std::min(first, last) >= 0 && std::max(first, last) < shape[i]);
+  }
+}
+
+/// Copies as for_each_copy says between memory of two devices, and counts it.
+Status copy_between(Device& device, char* to, const Side& to_side,
+                    const Device& peer, const char* from, const Side& from_side,
+                    const Shape& extent, int64_t element_bytes,
+                    CopyCounter& counter) {
+  Recording recording(counter.recorder, Recorder::Kind::copy, device.index());
+  TRY(for_each_copy(
+      extent, to_side, from_side, element_bytes,
+      [&](int64_t to_offset, int64_t from_offset, const CopyExtent& rows) {
+        return device.copy_from_peer(to + to_offset, peer, from + from_offset,
+                                     rows);
+      }));
+  const int64_t bytes = product(extent) * element_bytes;
+  ++counter.copies;
+  counter.bytes += bytes;
+  if (recording) {
+    recording.event().from = peer.index();
+    recording.event().bytes = bytes;
+  }
+  return Unit{};
+}
+
 /// Fills `to` (which holds `box` on `device`) from the array's blocks.
 Status fill_block(Buffer& to, const Box& box, Device& device,
                   const Array& array, CopyCounter& counter) {
-  const Sharding& sharding = array.sharding();
-  int64_t element_bytes = byte_size(array.dtype());
-  for (size_t b : one_of_each(sharding, &device)) {
-    Box source = box_of(array.shape(), sharding, b);
-    Box part = intersect(box, source);
-    if (part.empty()) continue;
-    const auto* from = static_cast<const char*>(array.blocks()[b]->data());
-    const Device& peer = *sharding.devices[b];
-    Recording recording(counter.recorder, Recorder::Kind::copy, device.index());
-    TRY(for_each_copy(
-        part, box, source, element_bytes,
-        [&](int64_t to_offset, int64_t from_offset, const CopyExtent& extent) {
-          return device.copy_from_peer(
-              static_cast<char*>(to.data()) + to_offset, peer,
-              from + from_offset, extent);
-        }));
-    const int64_t bytes = product(part.extent) * element_bytes;
-    ++counter.copies;
-    counter.bytes += bytes;
-    if (recording) {
-      recording.event().from = peer.index();
-      recording.event().bytes = bytes;
-    }
-  }
-  return Unit{};
+  const Elements elements{box.origin, Shape(box.origin.size(), 1), box.extent};
+  return read_elements(to.data(), device, array, elements, &counter);
 }
 
 /// The array's block that holds exactly `box` on `device`, or null.
@@ -184,6 +249,73 @@ std::shared_ptr<Buffer> find_block(const Array& array, const Box& box,
 }
 
 }  // namespace
+
+Status read_elements(void* to, Device& device, const Array& array,
+                     const Elements& elements, CopyCounter* counter) {
+  check_inside(elements, array.shape());
+  const Sharding& sharding = array.sharding();
+  const int64_t element_bytes = byte_size(array.dtype());
+  const Box all{Shape(elements.extent.size(), 0), elements.extent};
+  CopyCounter uncounted;
+  for (const size_t b : one_of_each(sharding, &device)) {
+    const Box block = box_of(array.shape(), sharding, b);
+    const Box numbers = numbers_in(elements, block);
+    if (numbers.empty()) continue;
+    TRY(copy_between(device, static_cast<char*>(to),
+                     side_of(all, numbers, element_bytes), *sharding.devices[b],
+                     static_cast<const char*>(array.blocks()[b]->data()),
+                     side_of(block, some_of(elements, numbers), element_bytes),
+                     numbers.extent, element_bytes,
+                     counter ? *counter : uncounted));
+  }
+  return Unit{};
+}
+
+std::vector<size_t> blocks_with(const ArrayLayout& layout,
+                                const Elements& elements) {
+  std::vector<size_t> found;
+  for (size_t b = 0; b < layout.sharding.devices.size(); ++b)
+    if (!numbers_in(elements, box_of(layout.shape, layout.sharding, b)).empty())
+      found.push_back(b);
+  return found;
+}
+
+Status write_elements(const ArrayLayout& layout, const DeviceBlocks& blocks,
+                      const Elements& elements, const Array& from,
+                      CopyCounter* counter) {
+  check_inside(elements, layout.shape);
+  CHECK(from.shape().size() == layout.shape.size());
+  const Sharding& sharding = layout.sharding;
+  const int64_t element_bytes = byte_size(layout.dtype);
+  CopyCounter uncounted;
+  for (const size_t b : blocks_with(layout, elements)) {
+    Device& device = *sharding.devices[b];
+    const Box block = box_of(layout.shape, sharding, b);
+    const Box wanted = numbers_in(elements, block);
+    for (const size_t f : one_of_each(from.sharding(), &device)) {
+      const Box given = box_of(from.shape(), from.sharding(), f);
+      // An axis of one element has it for all numbers.
+      Box of_all = given;
+      for (size_t i = 0; i < of_all.extent.size(); ++i)
+        if (from.shape()[i] == 1) of_all.extent[i] = elements.extent[i];
+      const Box numbers = intersect(wanted, of_all);
+      if (numbers.empty()) continue;
+      Elements read{numbers.origin, Shape(numbers.origin.size(), 1),
+                    numbers.extent};
+      for (size_t i = 0; i < read.start.size(); ++i)
+        if (from.shape()[i] == 1) read.start[i] = read.step[i] = 0;
+      TRY(copy_between(
+          device, static_cast<char*>(blocks[b]->data()),
+          side_of(block, some_of(elements, numbers), element_bytes),
+          *from.sharding().devices[f],
+          static_cast<const char*>(from.blocks()[f]->data()),
+          side_of(given, read, element_bytes), numbers.extent, element_bytes,
+          counter && from.sharding().devices[f] != &device ? *counter
+                                                           : uncounted));
+    }
+  }
+  return Unit{};
+}
 
 Sharding Sharding::on_mesh(std::vector<MeshCut> mesh,
                            std::vector<Device*> devices) {
@@ -290,8 +422,10 @@ Result<std::vector<uint8_t>> array_to_host(const Array& array,
       counter->bytes += block_bytes;
     }
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
+    const int64_t element_bytes = byte_size(array.dtype());
     TRY(for_each_copy(
-        box, whole, box, byte_size(array.dtype()),
+        box.extent, side_of(whole, box, element_bytes),
+        side_of(box, box, element_bytes), element_bytes,
         [&](int64_t to, int64_t offset, const CopyExtent& extent) {
           return sharding.devices[b]->copy_to_host(bytes.data() + to,
                                                    from + offset, extent);
@@ -308,7 +442,9 @@ Status for_each_run(const Array& array, size_t block, const RunVisitor& visit) {
   if (array.bytes() == 0) return Unit{};
   const Box whole{Shape(array.shape().size(), 0), array.shape()};
   const Box box = box_of(array.shape(), array.sharding(), block);
-  return for_each_copy(box, whole, box, byte_size(array.dtype()), visit);
+  const int64_t element_bytes = byte_size(array.dtype());
+  return for_each_copy(box.extent, side_of(whole, box, element_bytes),
+                       side_of(box, box, element_bytes), element_bytes, visit);
 }
 
 Result<BegunReshard> begin_reshard(const Array& array, const Sharding& to,

@@ -225,6 +225,41 @@ for i in range(5) { y = columns(z) }
 """
 
 
+# Rows and boxes of a split array, read and written.
+ROWS = """
+let rows = pmap(fn(v) => tanh(v), in_axes=split(0), out_axes=split(0))
+var y = rows(sin(reshape(arange(40_000, f32), (8, 5000))))
+let p = argsort(arange(8) * 3 % 8)
+var s = f32(0.0)
+for j in range(8) { s += sum(y[j, 1:]) + y[j, 0] }
+s += sum(y[p[0]]) + y[p[1]][3]
+for j in range(8) { y[j] = y[7 - j] * 2.0 }
+for j in range(3) { y[j:7:2, j] += 1.0 }
+y[2:6, 3:5] = 7.0
+let z = y
+y[5] = 1.0
+print(s, y[:, 7], sum(z), sum(y), sharding(y))
+"""
+
+
+def copies_of(got):
+    return {(int(a), int(b)): int(size) for a, b, size in re.findall(r"(?m)^copied cpu:(\d+) → cpu:(\d+): (\d+) bytes", got[2])}
+
+
+def rows_moved(folder):
+    """Processes move the same rows as one with all the devices, and no more."""
+    program = folder / "rows.uni"
+    program.write_text(ROWS)
+    for n, each in ((2, 1), (2, 2), (4, 1)):
+        alone = run([UNISONO, "run", "--devices", f"cpu:{n * each}", "--stats", program])
+        got = run(launcher(n, False) + ["--devices", f"cpu:{each}", "--stats", program])
+        # What the host has is no device's own where there are several.
+        between = [{pair: size for pair, size in copies_of(each).items() if pair[0] != pair[1]} for each in (alone, got)]
+        check(f"rows moved, {n} x {each}", alone[0] == 0 and got[:2] == alone[:2] and between[0] == between[1], alone, got)
+        # The array comes to its devices, half of its rows are read twice and written once.
+        check(f"no more than rows moved, {n} x {each}", 0 < sum(between[0].values()) < 5 * 8 * 5000 * 4, between[0])
+
+
 def moved(folder):
     """Bytes that go from device to device: those of the first array's blocks, which the host had, and of one resharding."""
     program = folder / "moved.uni"
@@ -232,11 +267,11 @@ def moved(folder):
     for n, each in ((2, 1), (2, 2), (4, 1)):
         devices = n * each
         got = run(launcher(n, False) + ["--devices", f"cpu:{each}", "--stats", program])
-        copied = {(int(a), int(b)): int(size) for a, b, size in re.findall(r"(?m)^copied cpu:(\d+) → cpu:(\d+): (\d+) bytes", got[2])}
+        copied = copies_of(got)
         block = 4 * 1000 * 4
         expected = {(a, b): block // devices + (block if a == 0 else 0) for a in range(devices) for b in range(devices)}
         check(f"moved, {n} x {each}", got[0] == 0 and copied == expected, expected, *got)
-
+    rows_moved(folder)
 
 
 if __name__ == "__main__":

@@ -415,18 +415,29 @@ std::optional<Division> divide(const ir::Graph& graph,
   return out;
 }
 
+namespace {
+/// Whether a gather of rows takes at most half of an array, by no more copies
+/// than the array is worth.
+bool takes_few(const ir::Graph& graph, const Node& gather) {
+  const ir::Type& from = graph.type(gather.inputs[0]);
+  const int64_t copies = graph.type(gather.inputs[1]).elements();
+  return gather.type.elements() <= from.elements() / 2 &&
+         copies <= std::max<int64_t>(from.bytes() / tuning().copy_grain, 1);
+}
+}  // namespace
+
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 std::vector<bool> wanted,
-                                 const std::vector<bool>& strided) {
+                                 const std::vector<PartsOf>& inputs) {
   auto input_of = [&](NodeId id) -> int {
     return graph[id].op == Op::input ? id : -1;
   };
-  const std::vector<bool> all = wanted;
+  std::vector<bool> wanted;
+  for (const PartsOf& input : inputs) wanted.push_back(input.any);
   auto is_known = [&](NodeId positions) {
     const std::vector<bool> needed = needed_by(graph, {positions}, {});
     for (size_t i = 0; i < needed.size(); ++i)
-      if (needed[i] &&
-          (ir::must_stay(graph, graph.nodes[i]) || (i < all.size() && all[i])))
+      if (needed[i] && (ir::must_stay(graph, graph.nodes[i]) ||
+                        (i < inputs.size() && inputs[i].any)))
         return false;
     return true;
   };
@@ -434,13 +445,15 @@ std::vector<ReadPart> parts_read(const ir::Graph& graph,
     if (node.op != Op::slice && node.op != Op::gather) return false;
     const int input = input_of(node.inputs[0]);
     if (input < 0 || !wanted[input]) return false;
+    const PartsOf& parts = inputs[input];
     if (node.op == Op::gather)
-      return strided[input] && node.inputs.size() == 2 &&
+      return parts.rows != PartsOf::Rows::none && node.inputs.size() == 2 &&
              ir::attrs<ir::IndexAttrs>(node).axes == std::vector<int>{0} &&
+             (parts.rows == PartsOf::Rows::all || takes_few(graph, node)) &&
              is_known(node.inputs[1]);
     return std::ranges::all_of(
         ir::attrs<ir::SliceAttrs>(node).step, [&](const ir::Dim& s) {
-          return strided[input] ? s.value() > 0 : s == ir::Dim(1);
+          return parts.strided ? s.value() > 0 : s == ir::Dim(1);
         });
   };
   for (const Node& node : graph.nodes) {

@@ -1,6 +1,7 @@
 #pragma once
 // Array work outside maps on arrays that are split over devices: each device
 // computes on its own blocks what can be computed so.
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -51,13 +52,19 @@ struct ReadPart {
   ir::NodeId node;
   int input;
 };
-/// All parts of those of the inputs in `wanted` that the graph reads in no
-/// other way. Of those that are not in `strided`, too, they are slices of step
-/// 1; of others slices whose steps are positive, and gathers of rows at
-/// positions that do not depend on what is in `wanted`.
+/// How the parts of an input may be brought.
+struct PartsOf {
+  bool any = false;      // slices of step 1, at least
+  bool strided = false;  // slices whose steps are positive
+  /// Gathers of rows at positions that do not depend on an input of which parts
+  /// may be brought: all of them, or of few rows, which are quicker to copy one
+  /// by one than the whole is.
+  enum class Rows : uint8_t { none, few, all } rows = Rows::none;
+};
+/// All parts of the inputs (one `PartsOf` each) that the graph reads in no
+/// other way.
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 std::vector<bool> wanted,
-                                 const std::vector<bool>& strided);
+                                 const std::vector<PartsOf>& inputs);
 
 /// The graph that computes one value: its outputs are the value, its inputs
 /// those of the numbered inputs that it needs.

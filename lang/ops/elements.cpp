@@ -10,6 +10,9 @@
 #include "jit/reference/kernels.h"
 #include "lang/context/line_times.h"
 #include "lang/context/literals.h"
+#include "lang/context/processes.h"
+#include "lang/ops/index_plan.h"
+#include "runtime/array_blocks.h"
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/recorder.h"
@@ -54,6 +57,12 @@ std::optional<int64_t> integer_of(const ArrayCell& cell) {
   });
 }
 
+std::optional<int64_t> from_start(std::optional<int64_t> at,
+                                  const ir::Dim& size) {
+  if (!at || *at < -size.value() || *at >= size.value()) return std::nullopt;
+  return *at < 0 ? *at + size.value() : *at;
+}
+
 /// The position in an axis that an item names alone, if it is in range.
 std::optional<int64_t> position_of(const IndexItem& item, const ir::Dim& size) {
   if (item.kind != IndexItem::Kind::value) return std::nullopt;
@@ -64,8 +73,7 @@ std::optional<int64_t> position_of(const IndexItem& item, const ir::Dim& size) {
   else if (const ArrayCell* array = item.value.array();
            array && array->type.rank() == 0)
     at = integer_of(*array);
-  if (!at || *at < -size.value() || *at >= size.value()) return std::nullopt;
-  return *at < 0 ? *at + size.value() : *at;
+  return from_start(at, size);
 }
 
 /// The number of the element that the items select, row-major.
@@ -203,6 +211,11 @@ const uint8_t* readable_elements(const ArrayCell& cell) {
   return block ? static_cast<const uint8_t*>((*block)->data()) : nullptr;
 }
 
+std::optional<int64_t> position_there(const ArrayCell& scalar,
+                                      const ir::Dim& size) {
+  return from_start(integer_of(scalar), size);
+}
+
 UnsetArray unset_array(Walk& walk, DType dtype, const ir::Shape& shape) {
   Device& first = home_device(walk.machine().runtime->devices());
   std::shared_ptr<const ArrayLayout> layout =
@@ -249,14 +262,38 @@ bool set_element(Walk& walk, ArrayValue& variable,
   return true;
 }
 
+namespace {
+/// By compiled code, which writes to the array. No index is out of range.
+void scatter_over(Walk& walk, ir::Op scatter, ArrayValue& variable,
+                  const ArrayValue& updates,
+                  const std::vector<ArrayValue>& indices, ir::IndexAttrs attrs,
+                  Span where) {
+  ir::Graph graph;
+  std::vector<ir::NodeId> operands = {graph.add_input(variable->type)};
+  std::vector<unisono::Array> others;
+  const auto add = [&](const ArrayValue& value) {
+    operands.push_back(graph.add_input(value->type));
+    others.push_back(walk.force(value, where));
+  };
+  add(updates);
+  for (const ArrayValue& index : indices) add(index);
+  attrs.checked = false;
+  graph.outputs = {graph.add(scatter, std::move(operands), std::move(attrs),
+                             walk.source_id(where))};
+  variable->copies.clear();  // of elements that were
+  overwrite(walk, std::move(graph), *variable, std::move(others), where);
+}
+}  // namespace
+
 bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
                       const ArrayValue& updates,
                       const std::vector<ArrayValue>& indices,
-                      const ir::IndexAttrs& attrs) {
+                      const ir::IndexAttrs& attrs, Span where) {
   if (!is_running(walk)) return false;
+  const Machine& machine = walk.machine();
   int64_t bytes = updates->type.bytes();
   for (const ArrayValue& index : indices) bytes += index->type.bytes();
-  if (bytes >= walk.machine().compile_threshold) return false;
+  const bool many = bytes >= machine.compile_threshold;
   // Of the array the loop only needs the type.
   const ir::Type type = variable->type;
   std::vector<jit::reference::View> views = {{type, nullptr}};
@@ -270,6 +307,17 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
   for (size_t i = 0; i < indices.size(); ++i) {
     const int64_t size = type.shape[attrs.axes[i]].value();
     if (!add(*indices[i]) || !all_in_range(views.back(), size)) return false;
+  }
+  if (many) {
+    const std::shared_ptr<Buffer>* block = whole_block(*variable);
+    Device& first = home_device(machine.runtime->devices());
+    if (!block || variable->donated || first.kind() != DeviceKind::cpu ||
+        !is_sole_owner(variable, *block, first))
+      return false;
+    if (!machine.reference_only) {
+      scatter_over(walk, scatter, variable, updates, indices, attrs, where);
+      return true;
+    }
   }
   uint8_t* data = own_elements(walk, variable);
   if (!data) return false;
@@ -295,6 +343,243 @@ uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
     return nullptr;
   variable->copies.clear();  // of elements that were
   return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
+}
+
+// ---- boxes -----------------------------------------------------------------
+
+namespace {
+
+using Kind = Selection::Kind;
+
+/// Whether the host may move elements of arrays here at all.
+bool moves_elements(Walk& walk) {
+  const Machine& machine = walk.machine();
+  return walk.mode() == Mode::run && !walk.context().scope &&
+         !machine.compile_only &&
+         home_device(machine.runtime->devices()).kind() == DeviceKind::cpu;
+}
+
+bool is_spread(const unisono::Array& array) {
+  return array.sharding().is_split() && array.sharding().devices.size() > 1;
+}
+
+/// Whether all its blocks are in memory of CPUs, not in a file.
+bool is_on_cpus(const unisono::Array& array) {
+  return std::ranges::all_of(array.sharding().devices, [](Device* device) {
+    return device->kind() == DeviceKind::cpu && device->index() >= 0;
+  });
+}
+
+/// Whether an axis that is cut over devices is selected only in part.
+bool cuts_a_split_axis(const IndexPlan& plan, const Sharding& sharding) {
+  return std::ranges::any_of(plan.selections, [&](const Selection& s) {
+    if (s.kind == Kind::full || s.kind == Kind::newaxis) return false;
+    return s.axis == sharding.axis ||
+           std::ranges::any_of(sharding.mesh, [&](const MeshCut& cut) {
+             return cut.axis == s.axis;
+           });
+  });
+}
+
+int64_t count_of(const Elements& box) {
+  int64_t count = 1;
+  for (const int64_t size : box.extent) count *= size;
+  return count;
+}
+
+/// Where a box is read at once: see read_box.
+bool is_read_at_once(Walk& walk, const unisono::Array& array,
+                     const IndexPlan& plan, const Elements& box) {
+  if (is_spread(array)) return cuts_a_split_axis(plan, array.sharding());
+  const bool has_slices = std::ranges::any_of(
+      plan.selections,
+      [](const Selection& s) { return s.kind == Kind::slice; });
+  return has_slices || count_of(box) * byte_size(array.dtype()) <
+                           walk.machine().compile_threshold;
+}
+
+/// Copies that leave a device are counted; moves in one device's memory are
+/// work like any other.
+CopyCounter* counter_of(const unisono::Array& array, const Device& device,
+                        CopyCounter& counter) {
+  const bool stays = std::ranges::all_of(
+      array.sharding().devices, [&](Device* each) { return each == &device; });
+  return stays ? nullptr : &counter;
+}
+
+/// A value with the rank of an array of which it is to become the box: along
+/// each axis it has one element or all.
+unisono::Array along_axes(const unisono::Array& value, const IndexPlan& plan,
+                          size_t rank) {
+  std::vector<int> axes;  // of the array; -1: a new one, of size 1
+  for (const Selection* s : plan.layout())
+    if (s) axes.push_back(s->kind == Kind::newaxis ? -1 : s->axis);
+  const size_t more = axes.size() - value.shape().size();
+  std::vector<int64_t> shape(rank, 1);
+  for (size_t i = 0; i < value.shape().size(); ++i)
+    if (axes[i + more] >= 0) shape[axes[i + more]] = value.shape()[i];
+  Sharding sharding = value.sharding();
+  const auto moved = [&](int axis) {
+    return axis < 0 ? axis : axes[static_cast<size_t>(axis) + more];
+  };
+  sharding.axis = moved(sharding.axis);
+  for (MeshCut& cut : sharding.mesh) cut.axis = moved(cut.axis);
+  return {value.dtype(), std::move(shape), std::move(sharding), value.blocks()};
+}
+
+/// What is written, as an array: a constant becomes one, of one element if it
+/// has no other.
+std::optional<unisono::Array> written_array(Walk& walk,
+                                            const ArrayValue& value) {
+  if (value->array) return *value->array;
+  const std::vector<uint8_t>& bytes = *value->constant;
+  const bool all = static_cast<int64_t>(bytes.size()) == value->type.bytes();
+  const UnsetArray out = unset_array(walk, value->type.dtype,
+                                     all ? value->type.shape : ir::Shape());
+  if (!out.array) return std::nullopt;
+  std::memcpy(out.elements, bytes.data(), bytes.size());
+  return *out.array->array;
+}
+
+/// Makes the block its array's own: of what something else holds, a copy.
+void make_own(Walk& walk, std::shared_ptr<Buffer>& block, Device& device,
+              Span where) {
+  if (block.use_count() == 1 && block->device() == &device) return;
+  LineTimes* times = line_times(walk);
+  if (times)
+    times->note(0,
+                "the update copies a block of the array: another name, or a "
+                "value that is still to be computed, holds it");
+  const LineTime time(times, LineTimes::Part::copies, 0);
+  Result<Buffer> copy = device.allocate(block->bytes());
+  if (!copy) walk.fail(copy.error(), where);
+  Recording recording(walk.machine().recorder, Recorder::Kind::copy,
+                      device.index());
+  const Status copied = device.copy_from_peer(copy->data(), device,
+                                              block->data(), block->bytes());
+  if (!copied) walk.fail(copied.error(), where);
+  if (recording) {
+    recording.event().from = device.index();
+    recording.event().bytes = block->bytes();
+  }
+  block = make_recycled<Buffer>(std::move(*copy));
+}
+
+/// Writes the box to the blocks of a split array.
+void store_in_blocks(Walk& walk, ArrayValue& variable, const Elements& box,
+                     const unisono::Array& from, Span where) {
+  CopyCounter counter{.recorder = walk.machine().recorder};
+  const ArrayLayout layout = variable->array->layout();
+  DeviceBlocks blocks = variable->array->blocks();
+  // The array's own hold on its blocks ends meanwhile, unless others have it.
+  if (variable.use_count() == 1) variable->array.reset();
+  const auto put_back = [&] {
+    unisono::Array array(layout.dtype, layout.shape, layout.sharding,
+                         std::move(blocks));
+    if (variable.use_count() == 1)
+      variable->array.emplace(std::move(array));
+    else
+      variable = walk.from_array(std::move(array));
+    variable->copies.clear();
+  };
+  tell_place(walk, where);
+  try {
+    for (const size_t b : blocks_with(layout, box))
+      make_own(walk, blocks[b], *layout.sharding.devices[b], where);
+    const Status written = write_elements(layout, blocks, box, from, &counter);
+    if (!written) walk.fail(written.error(), where);
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  put_back();
+}
+
+}  // namespace
+
+std::optional<Elements> box_of(const IndexPlan& plan) {
+  size_t rank = 0;
+  for (const Selection& s : plan.selections) rank += s.axis >= 0;
+  Elements box{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 1),
+               std::vector<int64_t>(rank, 1)};
+  for (const Selection& s : plan.selections) {
+    if (s.axis < 0) continue;
+    const auto axis = static_cast<size_t>(s.axis);
+    if (s.kind == Kind::computed) {
+      if (!s.place) return std::nullopt;
+      box.start[axis] = *s.place;
+      continue;
+    }
+    box.extent[axis] = s.size.value();
+    if (s.kind == Kind::full) continue;
+    box.start[axis] = s.start.value();
+    box.step[axis] = s.step.value();
+  }
+  return box;
+}
+
+ArrayValue read_box(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
+                    Span where) {
+  if (!base->array || base->donated || base->weak || !moves_elements(walk) ||
+      std::ranges::none_of(plan.selections,
+                           [](const Selection& s) { return s.moves; }))
+    return nullptr;
+  const unisono::Array& array = *base->array;
+  const auto box = box_of(plan);
+  if (!box || !is_on_cpus(array) || !is_read_at_once(walk, array, plan, *box))
+    return nullptr;
+  auto [out, data] = unset_array(walk, base->type.dtype, plan.shape());
+  if (!out) return nullptr;
+  Device& home = home_device(walk.machine().runtime->devices());
+  CopyCounter counter{.recorder = walk.machine().recorder};
+  if (is_spread(array)) tell_place(walk, where);
+  const Status read = read_elements(data, home, own_copy(walk, array), *box,
+                                    counter_of(array, home, counter));
+  if (!read) walk.fail(read.error(), where);
+  return out;
+}
+
+void release(Walk& walk, const ArrayValue& variable,
+             std::span<const ArrayValue> operands, Span where) {
+  const auto is_pending = [](const ArrayValue& value) {
+    return !value->array && !value->constant;
+  };
+  if (!moves_elements(walk) || is_pending(variable)) return;
+  if (variable.use_count() > 1 || std::ranges::any_of(operands, is_pending))
+    walk.flush(where);
+}
+
+bool store_box(Walk& walk, ArrayValue& variable, const IndexPlan& plan,
+               const ArrayValue& value, bool is_joined, Span where) {
+  if (!moves_elements(walk) || variable->weak || variable->donated ||
+      (!variable->array && !variable->constant))
+    return false;
+  const bool spread = variable->array && is_spread(*variable->array);
+  if (variable->array && !is_on_cpus(*variable->array)) return false;
+  const bool waits = !value->array && !value->constant;
+  if (waits && is_joined && !spread) return false;
+  const auto box = box_of(plan);
+  if (!box) return false;
+  release(walk, variable, {&value, 1}, where);
+  if (value->donated || (!value->array && !value->constant) ||
+      (value->array && !is_on_cpus(*value->array)))
+    return false;
+  const auto written = written_array(walk, value);
+  if (!written) return false;
+  const unisono::Array from =
+      along_axes(own_copy(walk, *written), plan, box->start.size());
+  if (spread) {
+    store_in_blocks(walk, variable, *box, from, where);
+    return true;
+  }
+  if (!own_elements(walk, variable)) return false;
+  const unisono::Array& array = *variable->array;
+  CopyCounter counter{.recorder = walk.machine().recorder};
+  const Status stored =
+      write_elements(array.layout(), array.blocks(), *box, from,
+                     counter_of(from, *array.sharding().devices[0], counter));
+  if (!stored) walk.fail(stored.error(), where);
+  return true;
 }
 
 }  // namespace unisono::lang

@@ -7,6 +7,7 @@
 
 #include "lang/context/literals.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
@@ -201,6 +202,8 @@ class Planner {
     s.start = range.start;
     s.step = range.step;
     s.size = range.size;
+    for (const auto* bound : {&item.start, &item.stop})
+      s.moves |= *bound && (*bound)->value.array();
   }
 
   [[noreturn]] void out_of_range(int64_t index, Span where) {
@@ -248,6 +251,9 @@ class Planner {
     Selection& s = push(Kind::computed, where);
     s.index = as_index(walk_, array, where);
     s.checked = checked;
+    if (walk_.mode() != Mode::run || array->type.rank() > 0) return;
+    s.place = position_there(*array, size);
+    s.moves = s.place && !array->constant;
   }
 
   void add_mask(const ArrayValue& mask, Span where) {
@@ -372,6 +378,12 @@ std::vector<const Selection*> IndexPlan::layout() const {
     if (!joins) out.push_back(&s);
   }
   return out;
+}
+
+bool IndexPlan::selects() const {
+  return std::ranges::any_of(selections, [](const Selection& s) {
+    return s.kind != Kind::full && s.kind != Kind::newaxis;
+  });
 }
 
 ir::Shape IndexPlan::shape() const {

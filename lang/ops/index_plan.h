@@ -25,6 +25,11 @@ struct Selection {
   ir::Dim start = 0, step = 1, size = 1;
   ArrayValue index;      // of computed: i32 or i64
   bool checked = false;  // of computed: may be out of range
+  /// Of computed, in run mode: the position, if a lone number that is there
+  /// says it, and it is in range.
+  std::optional<int64_t> place;
+  /// A number of the host decides where this is: another turn, another place.
+  bool moves = false;
   Span where;
 };
 
@@ -39,6 +44,8 @@ struct IndexPlan {
 
   /// The shape of the result.
   ir::Shape shape() const;
+  /// Whether it may leave elements out.
+  bool selects() const;
   /// The selections that the result's axes come from, in order; null where the
   /// axes of computed_shape stand.
   std::vector<const Selection*> layout() const;

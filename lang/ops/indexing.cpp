@@ -46,6 +46,7 @@ ArrayValue slice_axes(Walk& walk, ArrayValue x, const IndexPlan& plan,
 
 ArrayValue read_array(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
                       Span where) {
+  if (ArrayValue box = read_box(walk, base, plan, where)) return box;
   ArrayValue x = slice_axes(walk, base, plan, where);
   std::vector<int> positions, computed, remaining;
   bool checked = false;
@@ -78,10 +79,11 @@ ArrayValue read_array(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
 
 // ---- writing an array ------------------------------------------------------
 
-/// The value at the selected shape and x's element type.
-ArrayValue fitted_value(Walk& walk, const ArrayValue& base,
-                        const CallArgument& value, const ir::Shape& shape,
-                        Span where) {
+/// The value with x's element type, which can be broadcast to the selected
+/// shape.
+ArrayValue fitting_value(Walk& walk, const ArrayValue& base,
+                         const CallArgument& value, const ir::Shape& shape,
+                         Span where) {
   const CallArgument both[] = {{base, where}, value};
   const WeakDType common = promoted_type(walk, both, "assignment");
   if (common.dtype != base->type.dtype)
@@ -109,7 +111,7 @@ ArrayValue fitted_value(Walk& walk, const ArrayValue& base,
     d.set_label(out->type.to_string());
     walk.fail(about_shapes(d, out->type.shape, shape));
   }
-  return broadcast_to(walk, out, shape, where);
+  return out;
 }
 
 /// The items with which `x[mask] = v` is a selection among elements, for all v
@@ -150,7 +152,7 @@ std::optional<ArrayValue> select_update(Walk& walk, const ArrayValue& base,
     return std::nullopt;
   const ir::Shape rest(shape.begin() + static_cast<int64_t>(rank), shape.end());
   const ArrayValue v = broadcast_to(
-      walk, fitted_value(walk, base, value, rest, where), shape, where);
+      walk, fitting_value(walk, base, value, rest, where), shape, where);
   std::vector<int> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   ArrayValue condition = mask;
@@ -454,11 +456,15 @@ void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
       return;
     }
   const IndexPlan plan = plan_index(walk, variable->type, items, where);
-  const ArrayValue fitted =
-      fitted_value(walk, variable, value, plan.shape(), where);
-  ScatterOperands scattered(walk, plan, is_joined(walk, variable->type, plan),
-                            where);
-  const ArrayValue updates = scattered.arrange(fitted);
+  const ArrayValue fitting =
+      fitting_value(walk, variable, value, plan.shape(), where);
+  const bool joined = is_joined(walk, variable->type, plan);
+  if (in_place && plan.selects() &&
+      store_box(walk, variable, plan, fitting, joined, where))
+    return;
+  ScatterOperands scattered(walk, plan, joined, where);
+  const ArrayValue updates =
+      scattered.arrange(broadcast_to(walk, fitting, plan.shape(), where));
   if (scattered.indices.empty()) {
     variable = scatter == ir::Op::scatter
                    ? updates
@@ -466,12 +472,16 @@ void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
     return;
   }
   ir::IndexAttrs attrs{scattered.axes, scattered.checked};
-  if (in_place && scatter_in_place(walk, scatter, variable, updates,
-                                   scattered.indices, attrs))
-    return;
-  std::vector<ArrayValue> operands = {variable, updates};
+  std::vector<ArrayValue> operands = {updates};
   operands.insert(operands.end(), scattered.indices.begin(),
                   scattered.indices.end());
+  if (in_place) {
+    if (!joined) release(walk, variable, operands, where);
+    if (scatter_in_place(walk, scatter, variable, updates, scattered.indices,
+                         attrs, where))
+      return;
+  }
+  operands.insert(operands.begin(), variable);
   variable = walk.add(scatter, operands, std::move(attrs), where);
 }
 

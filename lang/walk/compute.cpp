@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "jit/ir/renaming.h"
 #include "jit/partition/placement.h"
@@ -15,8 +16,10 @@
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/maps/map_state.h"
+#include "lang/ops/elements.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
+#include "runtime/array_blocks.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file_device.h"
 #include "runtime/recycling.h"
@@ -108,6 +111,30 @@ class StatementRun {
     const Executable executable = together(std::move(graph), inputs);
     cache.keep_statement({traced, compiled_for, executable});
     return run(executable, inputs);
+  }
+
+  /// See `overwrite`.
+  void compute_over(ir::Graph graph, ArrayCell& variable, Arrays others) {
+    const Sharding here{-1, {&first_device()}};
+    Executable executable;
+    executable.devices = here.devices;
+    for (const ir::NodeId input : graph.inputs)
+      executable.inputs.push_back(*placed(graph.type(input), here));
+    executable.outputs = {placed(graph.type(graph.outputs[0]), here)};
+    executable.donated.resize(graph.inputs.size());
+    executable.donated[0] = true;
+    compile(walk_, {std::move(graph), {}, {}}, executable, where_);
+    move_here(others);
+    Arrays inputs = {std::move(*variable.array)};
+    variable.array.reset();
+    inputs.insert(inputs.end(), others.begin(), others.end());
+    auto outputs = lang::run(walk_, executable, inputs);
+    if (outputs) {
+      variable.array = std::move((*outputs)[0]);
+      return;
+    }
+    if (!inputs.empty()) variable.array = std::move(inputs[0]);
+    walk_.fail(without_device(outputs.error()), where_);
   }
 
  private:
@@ -239,15 +266,18 @@ class StatementRun {
   /// Of arrays that are cut or in a file, and of which the graph reads parts
   /// alone, only these are brought.
   void take_parts(ir::Graph& graph, Arrays& arrays) {
-    std::vector<bool> wanted, in_file;
+    using Rows = jit::PartsOf::Rows;
+    std::vector<jit::PartsOf> read;
     for (const unisono::Array& array : arrays) {
-      wanted.push_back(is_spread(array) || is_in_file(array));
-      // Several processes would have to read the same positions.
-      in_file.push_back(is_in_file(array) && !cluster_of(walk_));
+      // Of files several processes would have to read the same positions.
+      const bool file = is_in_file(array) && !cluster_of(walk_);
+      read.push_back({is_spread(array) || is_in_file(array), file,
+                      file               ? Rows::all
+                      : is_spread(array) ? Rows::few
+                                         : Rows::none});
     }
-    if (std::ranges::find(wanted, true) == wanted.end()) return;
-    const std::vector<jit::ReadPart> parts =
-        jit::parts_read(graph, std::move(wanted), in_file);
+    if (std::ranges::none_of(read, &jit::PartsOf::any)) return;
+    const std::vector<jit::ReadPart> parts = jit::parts_read(graph, read);
     if (parts.empty()) return;
     // The slices become inputs; the arrays that they are of are read no more.
     ir::Graph out;
@@ -372,7 +402,8 @@ class StatementRun {
     return found;
   }
 
-  /// The rows of an array in a file that a gather takes.
+  /// The rows of an array in a file, or of one that is split, that a gather
+  /// takes.
   ir::NodeId bring_rows_at(const unisono::Array& from, const ir::Node& gather,
                            const ir::Graph& graph, const Arrays& arrays,
                            ir::Graph& out, Arrays& inputs) {
@@ -403,25 +434,66 @@ class StatementRun {
       if (positions.dtype() == DType::I64) return read_as<int64_t>(*numbers, i);
       return read_as<int32_t>(*numbers, i);
     };
-    int64_t row_bytes = byte_size(from.dtype());
-    for (size_t i = 1; i < from.shape().size(); ++i)
-      row_bytes *= from.shape()[i];
-    std::vector<uint8_t> bytes(
-        static_cast<size_t>(positions.elements() * row_bytes));
-    const auto* start = static_cast<const char*>(from.blocks()[0]->data());
-    const bool has_any = row_bytes > 0 && from.shape()[0] > 0;
-    for (int64_t i = 0; has_any && i < positions.elements(); ++i) {
+    std::vector<int64_t> taken;
+    for (int64_t i = 0; from.shape()[0] > 0 && i < positions.elements(); ++i) {
       // Negative ones count from the end. Where nothing is checked, a position
       // that is none reads a row.
       const int64_t size = from.shape()[0], place = number(i);
-      const int64_t row =
-          std::clamp<int64_t>(place < 0 ? place + size : place, 0, size - 1);
-      const Status read = from.sharding().devices[0]->copy_to_host(
-          bytes.data() + i * row_bytes, start + row * row_bytes, row_bytes);
-      if (!read) walk_.fail(read.error(), where_);
+      taken.push_back(
+          std::clamp<int64_t>(place < 0 ? place + size : place, 0, size - 1));
     }
-    return input_of(array_from_host(device, from.dtype(), shape, bytes.data()),
+    return input_of(is_in_file(from)
+                        ? rows_of_file(from, taken, shape, device)
+                        : rows_of_blocks(from, taken, shape, device),
                     out, inputs);
+  }
+
+  static int64_t bytes_with(std::span<const int64_t> shape,
+                            const unisono::Array& like) {
+    int64_t bytes = byte_size(like.dtype());
+    for (const int64_t size : shape) bytes *= size;
+    return bytes;
+  }
+  static int64_t row_bytes_of(const unisono::Array& array) {
+    return bytes_with(std::span(array.shape()).subspan(1), array);
+  }
+
+  /// These rows as an array of this shape.
+  Result<unisono::Array> rows_of_file(const unisono::Array& from,
+                                      const std::vector<int64_t>& rows,
+                                      const std::vector<int64_t>& shape,
+                                      Device& device) {
+    const int64_t row_bytes = row_bytes_of(from);
+    std::vector<uint8_t> bytes(static_cast<size_t>(bytes_with(shape, from)));
+    const auto* start = static_cast<const char*>(from.blocks()[0]->data());
+    for (size_t i = 0; row_bytes > 0 && i < rows.size(); ++i)
+      TRY(from.sharding().devices[0]->copy_to_host(
+          bytes.data() + static_cast<int64_t>(i) * row_bytes,
+          start + rows[i] * row_bytes, row_bytes));
+    return array_from_host(device, from.dtype(), shape, bytes.data());
+  }
+
+  /// Neighbours are one copy.
+  Result<unisono::Array> rows_of_blocks(const unisono::Array& from,
+                                        const std::vector<int64_t>& rows,
+                                        const std::vector<int64_t>& shape,
+                                        Device& device) {
+    const int64_t row_bytes = row_bytes_of(from);
+    Buffer buffer = TRY(device.allocate(bytes_with(shape, from)));
+    CopyCounter counter{.recorder = walk_.machine().recorder};
+    Elements some{std::vector<int64_t>(from.shape().size(), 0),
+                  std::vector<int64_t>(from.shape().size(), 1), from.shape()};
+    for (size_t i = 0, next = 0; i < rows.size(); i = next) {
+      next = i + 1;
+      while (next < rows.size() && rows[next] == rows[next - 1] + 1) ++next;
+      some.start[0] = rows[i];
+      some.extent[0] = static_cast<int64_t>(next - i);
+      TRY(read_elements(static_cast<char*>(buffer.data()) +
+                            static_cast<int64_t>(i) * row_bytes,
+                        device, from, some, &counter));
+    }
+    return unisono::Array(from.dtype(), shape, Sharding{-1, {&device}},
+                          {std::make_shared<Buffer>(std::move(buffer))});
   }
 
   template <class T>
@@ -473,6 +545,13 @@ std::vector<unisono::Array> Walk::compute(const ir::Graph& graph,
                                           Span where) {
   tell_place(*this, where);
   return StatementRun(*this, where).compute_traced(graph, std::move(inputs));
+}
+
+void overwrite(Walk& walk, ir::Graph graph, ArrayCell& variable,
+               std::vector<unisono::Array> others, Span where) {
+  tell_place(walk, where);
+  StatementRun(walk, where)
+      .compute_over(std::move(graph), variable, std::move(others));
 }
 
 // ---- runs under way --------------------------------------------------------

@@ -512,18 +512,21 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
 /// only these are read then (StatementRun::take_parts).
 static std::vector<bool> stay_in_file(Walk& walk, ir::Graph& graph,
                                       const std::vector<ArrayValue>& captures) {
-  std::vector<bool> wanted;
+  std::vector<jit::PartsOf> inputs;
   for (const ArrayValue& capture : captures)
-    wanted.push_back(capture->array && is_in_file(*capture->array));
-  std::vector<bool> stay(wanted.size());
-  if (cluster_of(walk) || std::ranges::find(wanted, true) == wanted.end())
+    if (capture->array && is_in_file(*capture->array))
+      inputs.push_back({true, true, jit::PartsOf::Rows::all});
+    else
+      inputs.emplace_back();
+  std::vector<bool> stay(inputs.size());
+  if (cluster_of(walk) || std::ranges::none_of(inputs, &jit::PartsOf::any))
     return stay;
   graph = jit::cse_dce(graph);
   if (std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
         return node.op == ir::Op::loop;
       }))
     return stay;
-  for (const jit::ReadPart& part : jit::parts_read(graph, wanted, wanted))
+  for (const jit::ReadPart& part : jit::parts_read(graph, inputs))
     stay[part.input] = true;
   return stay;
 }

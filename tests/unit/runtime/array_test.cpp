@@ -4,7 +4,9 @@
 
 #include <cstring>
 #include <numeric>
+#include <random>
 
+#include "runtime/array_blocks.h"
 #include "runtime/execute/program.h"
 
 namespace unisono {
@@ -142,6 +144,114 @@ TEST_CASE("reshard: moves exactly what is needed") {
   auto halves = *reshard(on_0, Sharding::on_mesh({{2, 0}, {2, -1}}, d));
   CHECK(cost(halves, {-1, {d[1]}}) == Cost{2, 256});
   CHECK(cost(halves, mesh) == Cost{4, 256});
+}
+
+/// Bytes of element `at` of a dense row-major array.
+uint8_t* element(std::vector<uint8_t>& data, const Shape& shape,
+                 const Shape& at) {
+  int64_t number = 0;
+  for (size_t i = 0; i < shape.size(); ++i) number = number * shape[i] + at[i];
+  return data.data() + 4 * number;
+}
+
+/// Calls visit(place in the array, number along each axis) for all of them.
+void for_each(const Elements& elements,
+              const std::function<void(const Shape&, const Shape&)>& visit) {
+  Shape number(elements.extent.size(), 0);
+  for (const int64_t size : elements.extent)
+    if (size == 0) return;
+  for (;;) {
+    Shape place = elements.start;
+    for (size_t i = 0; i < place.size(); ++i)
+      place[i] += number[i] * elements.step[i];
+    visit(place, number);
+    size_t axis = number.size();
+    for (; axis > 0 && ++number[axis - 1] == elements.extent[axis - 1]; --axis)
+      number[axis - 1] = 0;
+    if (axis == 0) return;
+  }
+}
+
+TEST_CASE("elements that lie evenly: read and written in every placement") {
+  Runtime runtime(4);
+  const auto& d = runtime.devices();
+  std::mt19937 random(7);
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
+  for (const Shape& shape : {Shape{12, 4}, Shape{4, 12, 8}, Shape{12}, Shape{},
+                             Shape{12, 0}, Shape{1, 12, 1}}) {
+    Shape ones(shape.size(), 1);
+    std::vector<uint8_t> data =
+        counted(4 * std::accumulate(shape.begin(), shape.end(), int64_t{1},
+                                    std::multiplies<>()));
+    const Array whole = *array_from_host(*d[0], DType::F32, shape, data.data());
+    for (const Sharding& placed : placements(runtime, shape))
+      for (int round = 0; round < 12; ++round) {
+        Elements some{ones, ones, ones};
+        Shape given = ones;
+        for (size_t i = 0; i < shape.size(); ++i) {
+          some.step[i] = below(4) == 0 ? -1 - below(3) : 1 + below(3);
+          const int64_t step = std::abs(some.step[i]);
+          some.extent[i] = below((shape[i] + step - 1) / step + 1);
+          const int64_t span =
+              std::max<int64_t>((some.extent[i] - 1) * step, 0);
+          some.start[i] = below(std::max<int64_t>(shape[i] - span, 1));
+          if (some.step[i] < 0) some.start[i] += span;
+          given[i] = below(4) == 0 ? 1 : some.extent[i];
+        }
+        const Array array = *reshard(whole, placed);
+        const int64_t bytes =
+            4 * std::accumulate(some.extent.begin(), some.extent.end(),
+                                int64_t{1}, std::multiplies<>());
+        std::vector<uint8_t> read(static_cast<size_t>(bytes)), expected = read;
+        for_each(some, [&](const Shape& place, const Shape& number) {
+          std::memcpy(element(expected, some.extent, number),
+                      element(data, shape, place), 4);
+        });
+        CopyCounter counter;
+        REQUIRE(read_elements(read.data(), *d[1], array, some, &counter));
+        REQUIRE(read == expected);
+        CHECK(counter.bytes == bytes);
+
+        // One element along an axis is that of all.
+        std::vector<uint8_t> values =
+            counted(4 * std::accumulate(given.begin(), given.end(), int64_t{1},
+                                        std::multiplies<>()));
+        std::vector<uint8_t> after = data;
+        for_each(some, [&](const Shape& place, Shape number) {
+          for (size_t i = 0; i < number.size(); ++i)
+            if (given[i] == 1) number[i] = 0;
+          std::memcpy(element(after, shape, place),
+                      element(values, given, number), 4);
+        });
+        const Array from =
+            *array_from_host(*d[2], DType::F32, given, values.data());
+        // Blocks of their own, as some are those of `whole`.
+        DeviceBlocks blocks;
+        for (size_t b = 0; b < array.blocks().size(); ++b) {
+          Device& device = *placed.devices[b];
+          Buffer own = *device.allocate(array.blocks()[b]->bytes());
+          REQUIRE(device.copy_from_peer(own.data(), device,
+                                        array.blocks()[b]->data(),
+                                        array.blocks()[b]->bytes()));
+          blocks.push_back(std::make_shared<Buffer>(std::move(own)));
+        }
+        const Array target(DType::F32, shape, placed, blocks);
+        for (const Sharding& source : placements(runtime, given)) {
+          const Array spread = *reshard(from, source);
+          REQUIRE(
+              write_elements(target.layout(), blocks, some, spread, nullptr));
+          REQUIRE(*array_to_host(target) == after);
+        }
+        // Each copy of the whole has them.
+        if (!placed.is_split() && !after.empty())
+          for (const auto& block : blocks)
+            CHECK(std::memcmp(block->data(), after.data(), after.size()) == 0);
+        const auto touched = blocks_with(target.layout(), some);
+        CHECK(touched.empty() == (bytes == 0));
+      }
+  }
 }
 
 TEST_CASE("arrays: memory that is not there is an error") {
