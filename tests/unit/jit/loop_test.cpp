@@ -345,3 +345,55 @@ return %2, %3
   CHECK(has_loop_step(bench, graph));
   CHECK(difference(bench, graph, inputs_of(graph)) == "");
 }
+
+TEST_CASE("a loop in a loop knows the range of the outer one's number") {
+  // The sort keeps the outer loop from being one kernel; the inner one does not
+  // check its index, the sum of both numbers, where that is always inside: it
+  // is of 29 elements, but not of 25.
+  const auto inner = [](const std::string& size, const std::string& index) {
+    return "  %10: f32[" + size + "] = loop %2, %" + index +
+           " carries=1 turns=10 body={\n    %0: i64 = input\n    %1: f32[" +
+           size + "] = input\n    %2: i64 = input\n" +
+           "    %3: i64 = add %0, %2\n    %4: f32 = gather %1, %3 axes=[0]\n" +
+           "    %5: f32[" + size +
+           "] = scatter_add %1, %4, %3 axes=[0]\n    return %5\n  }\n" +
+           "  %11: f32[" + size + "] = project %10\n";
+  };
+  // It is computed of the outer one's number.
+  const std::string numbers =
+      "  %3: i64 = constant 1\n  %4: i64 = mul %0, %3\n"
+      "  %5: i64 = add %4, %3\n  %6: i64 = sub %5, %3\n"
+      "  %7: i64 = constant 2\n  %8: i64 = sub %6, %7\n"
+      "  %9: i64 = add %8, %7\n";
+  for (const std::string size : {"300", "29", "25"})
+    for (const bool counted : {true, false}) {
+      const std::string array = "f32[" + size + "]";
+      const std::string body = "  %0: i64 = input\n  %1: " + array +
+                               " = input\n  %2: " + array + " = sort %1\n" +
+                               numbers + inner(size, "9");
+      const std::string text =
+          counted ? "%0: " + array + " = input\n%1: " + array +
+                        " = loop %0 carries=1 turns=20 body={\n" + body +
+                        "  return %11\n}\n%2: " + array +
+                        " = project %1\nreturn %2\n"
+                  : "%0: " + array + " = input\n%1: i64 = constant 0\n" +
+                        "%2: i64 = loop %1, %0 carries=2 condition={\n" +
+                        "  %0: i64 = input\n  %1: " + array +
+                        " = input\n  %2: i64 = constant 20\n" +
+                        "  %3: bool = lt %0, %2\n  return %3\n} body={\n" +
+                        body + "  %12: i64 = add %0, %3\n" +
+                        "  return %12, %11\n}\n%3: " + array +
+                        " = project %2 index=1\nreturn %3\n";
+      const Graph graph = read(text);
+      Bench bench;
+      INFO(text);
+      CHECK(difference(bench, graph, inputs_of(graph, 0.01)) == "");
+      std::string kernels;
+      bench.compiler.observe(
+          {.after_pass = {},
+           .dump = [&](const CodeText& code) { kernels += code.kernels; }});
+      REQUIRE(bench.compiler.compile(graph, {}));
+      CHECK((kernels.find(" inside ") == std::string::npos) == (size == "25"));
+      CHECK((kernels.find(" checked@") != std::string::npos) == (size == "25"));
+    }
+}
