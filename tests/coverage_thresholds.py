@@ -1,14 +1,9 @@
-#!/usr/bin/env python3
-"""The thresholds of runtime/tuning/tuning.def of which the tests take one side alone.
-
-usage: tests/coverage_thresholds.py FOLDER [--all]
-
-FOLDER is what tests/coverage.py takes. For each row, the conditions that ask for it, and whether the tests took both sides of each:
+"""The thresholds of runtime/tuning/tuning.def, and whether tests take both sides of each, as tests/coverage.py counts them. Of a row, these
+are the conditions that ask for it:
 * the innermost condition, or operand of `&&` and `||`, that `tuning().row` stands in;
 * where a bool is made of it, or a variable that has its value, or a function returns a bool of it: those that ask for that;
-* what tests/coverage_thresholds.txt names: conditions elsewhere, and rows that are no question, with reasons.
-Exit status 1: a row has a side that no test takes and no reason in tests/coverage_left.txt, or is read where it decides nothing and
-tests/coverage_thresholds.txt does not know it. --all lists all rows.
+* what tests/coverage_thresholds.txt names: conditions elsewhere, and rows that no condition asks for, with reasons.
+That file also has the rows of which one side is not taken, with reasons: tests/thresholds.py tells of it, and here it is measured.
 """
 import bisect
 import collections
@@ -16,7 +11,7 @@ import pathlib
 import re
 import sys
 
-import coverage
+from coverage_counts import ROOT, never
 
 ROW = re.compile(r"^THRESHOLD\(\w+, (\w+),", re.M)
 FLOORS = ("jit", "runtime", "lang", "host")
@@ -56,13 +51,12 @@ class Text:
 
 
 class Finder:
-    def __init__(self, folder):
-        self.top = coverage.source(folder)
+    def __init__(self, top, branches):
         self.places = collections.defaultdict(dict)  # of each file
-        for (_, file), places in coverage.branches(folder, coverage.merged(folder)).items():
+        for (_, file), places in branches.items():
             self.places[file].update({place: sides for place, sides in places.items() if not place.macro})
-        paths = [path for floor in FLOORS for path in sorted((self.top / floor).rglob("*")) if path.suffix in (".cpp", ".h")]
-        self.texts = {str(path.relative_to(self.top)): Text(path.read_text()) for path in paths if path.parent.name != "tuning"}
+        paths = [path for floor in FLOORS for path in sorted((top / floor).rglob("*")) if path.suffix in (".cpp", ".h")]
+        self.texts = {str(path.relative_to(top)): Text(path.read_text()) for path in paths if path.parent.name != "tuning"}
 
     def conditions(self, file, offset, end, depth=0):
         """(file, Place) of those that ask for what stands there in a file."""
@@ -106,52 +100,43 @@ class Finder:
 
 
 def told():
-    """{row: [(file, line), ...] or its reason}"""
-    out = {}
-    for line in (coverage.ROOT / "tests/coverage_thresholds.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            row, *words = line.split(" | ")
-            if len(words) == 1:
-                out[row] = words[0]
-            else:
-                out.setdefault(row, []).append(tuple(words))
-    return out
+    """What tests/coverage_thresholds.txt has: {row: why no condition asks for it}, {row: [(file, line), ...]}, {row: why one side is not
+    taken}."""
+    no_question, elsewhere, one_side = {}, collections.defaultdict(list), {}
+    for line in (ROOT / "tests/coverage_thresholds.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        row, *words = line.split(" | ")
+        if len(words) == 1:
+            no_question[row] = words[0]
+        elif words[0] == "one side":
+            one_side[row] = words[1]
+        else:
+            elsewhere[row].append(tuple(words))
+    return no_question, elsewhere, one_side
 
 
-def main():
-    words = [word for word in sys.argv[1:] if word != "--all"]
-    if len(words) != 1 or words[0].startswith("-"):
-        print(__doc__.partition("\n\n")[2].strip())
-        return 2
-    finder, known, excused = Finder(pathlib.Path(words[0]).resolve()), told(), coverage.reasons()
-    rows = ROW.findall((finder.top / "runtime/tuning/tuning.def").read_text())
-    both, reasons, problems = 0, 0, [f"{row}: tests/coverage_thresholds.txt knows it, tuning.def does not" for row in set(known) - set(rows)]
+def report(top, branches):
+    """Prints what is not as tests/coverage_thresholds.txt says, and the counts. Whether all is."""
+    finder, (no_question, elsewhere, one_side) = Finder(top, branches), told()
+    rows = ROW.findall((top / "runtime/tuning/tuning.def").read_text())
+    problems, both = [], 0
     for row in rows:
         conditions, others = finder.of_row(row)
-        if isinstance(known.get(row), str):
-            reasons += 1
-            if conditions:
-                problems.append(f"{row}: {', '.join(f'{f}:{p.line}' for f, p in conditions)} asks for it")
-            continue
-        for file, line in known.get(row, ()):
+        for file, line in elsewhere[row]:
             conditions |= finder.named(row, file, line)
+        if row in no_question:
+            problems += [f"{row}: {file}:{place.line} asks for it" for file, place in conditions]
+            continue
         if not conditions:
             problems.append(f"{row}: no condition asks for it: {', '.join(others)}")
-            continue
-        one = []
-        for file, place in sorted(conditions):
-            never = [side for side, count in zip(("true", "false"), finder.places[file][place]) if count == 0]
-            line = finder.texts[file].lines[place.line - 1].strip()
-            if never and (file, line) not in excused:
-                one.append(f"{row}: {file}:{place.line}:{place.column}: never {' nor '.join(never)}: {line}")
-            elif "--all" in sys.argv:
-                print(f"{row}: {file}:{place.line}:{place.column}: {finder.places[file][place]}: {line}")
-        both += not one
-        problems += one
+        left = [(file, place) for file, place in sorted(conditions) if never(finder.places[file][place])]
+        if row not in one_side:
+            problems += [f"{row}: {file}:{place.line}:{place.column}: never {' nor '.join(never(finder.places[file][place]))}: "
+                         f"{finder.texts[file].lines[place.line - 1].strip()}" for file, place in left]
+        elif not left:
+            problems.append(f"{row}: both sides are taken")
+        both += bool(conditions) and not left
     print("\n".join(problems))
-    print(f"{len(rows)} thresholds, {both} with both sides taken, {reasons} that are no question")
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(f"{len(rows)} thresholds: of {both} tests take both sides, {len(no_question)} are no question, of {len(one_side)} there is a reason")
+    return not problems
