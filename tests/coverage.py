@@ -3,56 +3,20 @@
 
 usage: tests/coverage.py FOLDER [--left] [FILE ...]
 
-FOLDER is a build folder of the preset `coverage` in which the tests have run (`./dev test --coverage` does both). Prints, for each room,
-how many branches there are and how many the tests took, each side of each condition counted; --left lists the others, of all rooms or of
-the files. A branch in tests/coverage_left.txt needs no test, for the reason that stands there. Exit status 1: fewer than 97 % are taken.
+FOLDER is a build folder with UNISONO_COVERAGE in which the tests have run (`./dev test --coverage` does both). Prints, for each room of
+tests/coverage_rooms.txt, how many branches there are and how many the tests took, each side of each condition and each `case` counted
+(tests/coverage_counts.py says what counts); then the thresholds of which they took one side alone (tests/coverage_thresholds.py). --left
+lists the branches that are left, of all rooms or of the files. A branch in tests/coverage_left.txt needs no test, for the reason that
+stands there. Exit status 1: fewer than 97 % are taken or have a reason, a reason is for what is taken, or thresholds are not as
+tests/coverage_thresholds.txt says.
 """
-import collections
-import json
 import pathlib
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = (ROOT / "tests/coverage_rooms.txt").read_text().split()
+import coverage_counts
+import coverage_thresholds
+
 WANTED = 97  # % of the branches
-EXECUTABLES = ["unisono", "player", "test_jit", "test_runtime", "test_lang", "test_host", "test_embed", "test_devices"]
-
-
-def merged(folder):
-    """All runs' counts in one file."""
-    profiles = sorted((folder / "profiles").glob("*.profraw"))
-    if not profiles:
-        sys.exit(f"tests/coverage.py: no test has run in {folder}")
-    listing = folder / "profiles.txt"
-    listing.write_text("".join(f"{profile}\n" for profile in profiles))
-    out = folder / "tests.profdata"
-    subprocess.run(["llvm-profdata-19", "merge", "--sparse", "--failure-mode=warn", f"--input-files={listing}", "-o", str(out)], check=True)
-    return out
-
-
-def branches(folder):
-    """{file: {(line, column): [times true, times false]}}: instances of a template are one branch."""
-    found = [str(folder / name) for name in EXECUTABLES if (folder / name).exists()]
-    words = ["llvm-cov-19", "export", "-format=text", "-skip-expansions", f"-instr-profile={merged(folder)}", found[0]]
-    for name in found[1:]:
-        words += ["-object", name]
-    done = subprocess.run([*words, *(str(ROOT / room) for room in ROOMS)], capture_output=True, check=True)
-    files = collections.defaultdict(dict)
-    for file in json.loads(done.stdout)["data"][0]["files"]:
-        name = str(pathlib.Path(file["filename"]).relative_to(ROOT))
-        for line, column, _, _, true, false, *_ in file["branches"]:
-            sides = files[name].setdefault((line, column), [0, 0])
-            sides[0] += true
-            sides[1] += false
-    return files
-
-
-def reasons():
-    """{(file, text of the line): reason}"""
-    rows = (ROOT / "tests/coverage_left.txt").read_text().splitlines()
-    cut = [row.split(" | ") for row in rows if row and not row.startswith("#")]
-    return {(row[0], row[1]): row[2] for row in cut}
 
 
 def main():
@@ -61,30 +25,41 @@ def main():
         print(__doc__.partition("\n\n")[2].strip())
         return 2
     folder, wanted = pathlib.Path(words[0]).resolve(), set(words[1:])
-    excused, tally = reasons(), collections.defaultdict(lambda: [0, 0, 0])
-    for file, places in sorted(branches(folder).items()):
-        if wanted and file not in wanted:
+    top, excused, used = coverage_counts.source(folder), coverage_counts.reasons(), set()
+    found = coverage_counts.branches(folder)
+    tally = {room: [0, 0, 0] for room in coverage_counts.rooms()[0]}
+    for (owner, file), places in sorted(found.items()):
+        room = tally.get(str(pathlib.Path(owner).parent))
+        if room is None or (wanted and owner not in wanted):
             continue
-        lines = (ROOT / file).read_text().splitlines()
-        room = tally[str(pathlib.Path(file).parent)]
-        for (line, column), sides in sorted(places.items()):
-            missing = [side for side, count in zip(("true", "false"), sides) if count == 0]
+        lines = (top / file).read_text().splitlines()
+        for place, sides in sorted(places.items()):
+            missing = coverage_counts.never(sides)
             room[0] += 2
-            if not missing:
-                room[1] += 2
-                continue
             room[1] += 2 - len(missing)
-            text = lines[line - 1].strip()
+            if not missing:
+                continue
+            text = lines[place.line - 1].strip()
             if (file, text) in excused:
+                used.add((file, text))
                 room[2] += len(missing)
             elif "--left" in sys.argv:
-                print(f"{file}:{line}:{column}: never {' nor '.join(missing)}: {text}")
+                condition = lines[place.line - 1][place.column - 1:place.end_column - 1] if place.line == place.end_line else "..."
+                macro = f" (macro, {place.macro})" if place.macro else ""
+                print(f"{file}:{place.line}:{place.column}: never {' nor '.join(missing)}{macro}: {condition}: {text}")
     total = [sum(counts) for counts in zip(*tally.values())]
-    percent = lambda counts: 100 * (counts[1] + counts[2]) / max(counts[0], 1)
-    print(f"{'room':18} branches   taken  excused")
-    for room, counts in sorted(tally.items()) + [("all", total)]:
-        print(f"{room:18} {counts[0]:8} {counts[1]:7} {counts[2]:8}  {percent(counts):5.1f} %")
-    return 0 if percent(total) >= WANTED else 1
+    percent = lambda taken, counts: 100 * taken / max(counts[0], 1)
+    print(f"{'room':18} branches    taken           with a reason")
+    for room, counts in [*tally.items(), ("all", total)]:
+        print(f"{room:18} {counts[0]:8} {counts[1]:8}  {percent(counts[1], counts):5.1f} %       {counts[2]:8}  "
+              f"{percent(counts[1] + counts[2], counts):5.1f} %")
+    if wanted:
+        return 0
+    unused = sorted(set(excused) - used)
+    for file, text in unused:
+        print(f"tests/coverage_left.txt: all of `{text}` of {file} is taken", file=sys.stderr)
+    good = coverage_thresholds.report(top, found)
+    return 0 if good and percent(total[1] + total[2], total) >= WANTED and not unused else 1
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ def prepare(folder):
     if slow() > 1:
         os.environ.setdefault("UNISONO_GRAPHS", "200")
     # Of a build that counts branches (tests/coverage.py): processes add to one of four files.
-    if pathlib.Path(folder).name == "build-coverage":
+    cache = pathlib.Path(folder) / "CMakeCache.txt"
+    if cache.exists() and "UNISONO_COVERAGE:BOOL=ON" in cache.read_text():
         os.environ.setdefault("LLVM_PROFILE_FILE", f"{folder}/profiles/%4m.profraw")
     # Each run compiles what it needs, but where a test says otherwise.
     os.environ.setdefault("UNISONO_CACHE", "off")

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Holds sizes, counts and times at which something changes its way to one table, runtime/tuning/tuning.def, and what decides
 bits to orders.def beside it: fails on a new constant of that kind anywhere else, on a row that nobody reads, and on one that
-no row of the bench moves though it says so. Prints the count."""
+no row of the bench moves though it says so. Prints the count, and of how many the tests take both sides, which `./dev test --coverage`
+measures (tests/coverage_thresholds.py)."""
 import pathlib
 import re
 import sys
+
+import coverage_thresholds
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = ("jit", "runtime", "lang")
@@ -125,6 +128,22 @@ def sources():
                 yield path
 
 
+def summary():
+    """How many rows there are, and of how many the tests take both sides; what coverage_thresholds.txt has that is not there."""
+    rows = {name for _, name, _ in ROW.findall((ROOT / "runtime/tuning/tuning.def").read_text())}
+    no_question, elsewhere, one_side = coverage_thresholds.told()
+    problems = [f"tests/coverage_thresholds.txt: {name} is no row of tuning.def, or is told twice"
+                for name in [*no_question, *elsewhere, *one_side]
+                if name not in rows or (name in no_question) + (name in elsewhere or name in one_side) > 1]
+    for name, places in elsewhere.items():
+        for file, line in places:
+            if not (ROOT / file).exists() or line not in map(str.strip, (ROOT / file).read_text().splitlines()):
+                problems.append(f"tests/coverage_thresholds.txt: {name}: {file} has no line `{line}`")
+    both = len(rows) - len(no_question) - len(one_side)
+    return f"{len(rows)} thresholds, of {both} tests take both sides, {len(no_question)} are no question, " \
+        f"of {len(one_side)} there is a reason", problems
+
+
 def main():
     problems, exempt, unused = [], 0, {(f, n) for f, names in EXEMPT.items() for n in names}
     texts = {path: path.read_text() for path in sources()}
@@ -155,8 +174,10 @@ def main():
     for name in orders:
         if not re.search(rf"(?:orders\(\)\s*\.|Orders::){name}\b", everything):
             problems.append(f"runtime/tuning/orders.def: nobody reads {name}")
+    text, wrong = summary()
+    problems += wrong
     print("\n".join(problems), file=sys.stderr)
-    print(f"{len(rows)} thresholds, {len(orders)} orders, {exempt} constants beside them with a reason")
+    print(f"{text}; {len(orders)} orders, {exempt} constants beside them with a reason")
     return 1 if problems else 0
 
 
