@@ -142,6 +142,11 @@ class Viewer {
 
 }  // namespace
 
+bool may_be_view(const Node& node) {
+  return kind(node.op) == Kind::move && node.op != Op::concat &&
+         node.op != Op::pad;
+}
+
 std::optional<AffineView> affine_view(const Graph& graph, NodeId id) {
   AffineView view = Viewer(graph).follow(id);
   if (view.base == id) return std::nullopt;

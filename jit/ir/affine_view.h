@@ -7,6 +7,9 @@
 
 namespace unisono::ir {
 
+/// Whether it is a move of one operand, whose result may be a view of that.
+bool may_be_view(const Node& node);
+
 /// A node whose elements are those of another one, at places that are sums of
 /// multiples of its own: what `slice`, `transpose`, `broadcast`, `flip`,
 /// reshapes that add or drop axes of size 1, and stacks of such views do. So

@@ -41,11 +41,6 @@ std::optional<Strided> reshaped(const Strided& array,
 
 }  // namespace
 
-bool may_be_view(const ir::Node& node) {
-  return ir::kind(node.op) == ir::Kind::move && node.op != ir::Op::concat &&
-         node.op != ir::Op::pad;
-}
-
 Strided dense(const std::vector<int64_t>& shape) {
   return {0, dense_strides(shape)};
 }

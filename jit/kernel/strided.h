@@ -15,9 +15,6 @@ struct Strided {
   std::vector<int64_t> strides;  // one per axis
 };
 
-/// Whether it is a move of one operand, whose result may be a view of that.
-bool may_be_view(const ir::Node& node);
-
 /// A dense, row-major array of this shape, which begins where its memory does.
 Strided dense(const std::vector<int64_t>& shape);
 

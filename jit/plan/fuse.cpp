@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
 #include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
 #include "jit/plan/unroll.h"
 #include "runtime/tuning/tuning.h"

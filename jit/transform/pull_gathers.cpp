@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/renaming.h"
 #include "jit/transform/transforms.h"
@@ -20,11 +21,6 @@ namespace {
 using ir::Kind;
 using ir::Node;
 using ir::Op;
-
-bool is_view(const Node& node) {
-  return ir::kind(node.op) == Kind::move && node.op != Op::concat &&
-         node.op != Op::pad;
-}
 
 bool has_one_value(const Node& node) {
   const auto* a = std::get_if<ir::ConstantAttrs>(&node.attrs);
@@ -70,8 +66,9 @@ class Pulled {
     for (size_t i = graph_.nodes.size(); i-- > 0;) {
       const Node& node = graph_.nodes[i];
       if (!is_read_[i] && !ir::must_stay(graph_, node)) continue;
-      const bool passes = is_view(node) || (ir::kind(node.op) == Kind::map &&
-                                            !ir::must_stay(graph_, node));
+      const bool passes =
+          may_be_view(node) ||
+          (ir::kind(node.op) == Kind::map && !ir::must_stay(graph_, node));
       for (size_t k = 0; k < node.inputs.size(); ++k)
         read(node.inputs[k], passes ? gathered_[i]
                              : node.op == Op::gather && k == 0
@@ -100,7 +97,7 @@ class Pulled {
                  return see(operand, moves, seen);
                });
       case Kind::move:
-        if (!is_view(node)) return false;
+        if (!may_be_view(node)) return false;
         moves.push_back(id);
         return see(node.inputs[0], std::move(moves), seen);
       case Kind::source:
@@ -157,7 +154,7 @@ class Puller {
         operands.push_back(place(operand, moves));
       return out_.add(node.op, std::move(operands), node.attrs, node.source);
     }
-    if (is_view(node)) {
+    if (may_be_view(node)) {
       moves.push_back(id);
       return place(node.inputs[0], std::move(moves));
     }

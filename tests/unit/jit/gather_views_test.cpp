@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "jit/derivative/derivative.h"
+#include "jit/ir/affine_view.h"
 #include "jit/kernel/strided.h"
 #include "jit/pipeline.h"
 #include "jit/plan/fuse.h"
@@ -476,7 +477,7 @@ TEST_CASE("gathers of views: a view lies where its elements are") {
       const auto from = graph.type(node).sizes();
       const Move move = random_move(random, from);
       node = graph.add(move.op, {node}, move.attrs);
-      CHECK(may_be_view(graph[node]));
+      CHECK(ir::may_be_view(graph[node]));
       auto next = moved(graph[node], lies, from);
       is_view = next.has_value();
       if (next) lies = *std::move(next);
