@@ -45,6 +45,11 @@ class Player:
             status = self.ended()
         return status, out.read_bytes(), err.read_bytes()
 
+    def end(self):
+        if self.process:
+            self.process.kill()
+            self.ended()
+
     def ended(self):
         """Its exit status."""
         status = self.process.wait()

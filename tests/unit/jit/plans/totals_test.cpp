@@ -27,23 +27,23 @@ using namespace unisono::jit::testing;
 
 namespace {
 
-/// Of all plans. What is less is better, but for the last five.
+/// Of all plans. What is less is better.
 struct Totals {
   int64_t kernels = 0, launches = 0, copies = 0;
   int64_t copied = 0;  // bytes
   int64_t nests = 0, expressions = 0;
-  int64_t traffic = 0;   // bytes that kernels load and store, each array once
-  int64_t loaded = 0;    // at all points
-  int64_t flops = 0;     // at all points
-  int64_t arenas = 0;    // bytes
-  int64_t vectors = 0;   // that CPUs compute
-  int64_t strided = 0;   // elements that they load one by one
-  int64_t blocks = 0;    // that rows are cut into
-  int64_t loops = 0;     // and tails without masks
-  int64_t parallel = 0;  // of units of work, at most 64 of a nest
-  int64_t streaming = 0, squares = 0;  // nests that are done so
-  int64_t at_once = 0;                 // rows that are added
-  int64_t together = 0;                // and those that were just computed
+  int64_t traffic = 0;     // bytes that kernels load and store, each array once
+  int64_t loaded = 0;      // at all points
+  int64_t flops = 0;       // at all points
+  int64_t arenas = 0;      // bytes
+  int64_t vectors = 0;     // that CPUs compute
+  int64_t strided = 0;     // elements that they load one by one
+  int64_t blocks = 0;      // that rows are cut into
+  int64_t loops = 0;       // and tails without masks
+  int64_t idle = 0;        // of 64 workers, for each nest
+  int64_t cached = 0;      // nests whose stores do not bypass the caches
+  int64_t crossed = 0;     // nests that are not done in squares
+  int64_t one_by_one = 0;  // rows that are not added with others, of 16
 };
 
 void add_schedule(const Nest& nest, const Kernel& kernel,
@@ -61,11 +61,11 @@ void add_schedule(const Nest& nest, const Kernel& kernel,
   }
   totals.blocks += plan.blocks;
   totals.loops += plan.all_masked ? 1 : 2;
-  totals.streaming += plan.streaming;
-  totals.squares += plan.square > 0;
-  totals.at_once += plan.rows_at_once;
-  totals.parallel +=
-      std::min<int64_t>((plan.units + plan.grain - 1) / plan.grain, 64);
+  totals.cached += !plan.streaming;
+  totals.crossed += plan.square == 0;
+  totals.one_by_one += 16 - plan.rows_at_once;
+  totals.idle +=
+      64 - std::min<int64_t>((plan.units + plan.grain - 1) / plan.grain, 64);
 }
 
 void add_kernel(const Plan& plan, const Kernel& kernel, const Machine& machine,
@@ -91,7 +91,7 @@ void add_kernel(const Plan& plan, const Kernel& kernel, const Machine& machine,
   }
   if (!on_cpus) return;
   if (const auto both = rows_and_sums(kernel, machine)) {
-    totals.together += both->sums_plan.rows_at_once;
+    totals.one_by_one += 16 - both->sums_plan.rows_at_once;
     totals.blocks += both->sums_plan.blocks;
     return;
   }
@@ -146,36 +146,26 @@ struct Field {
   std::string name;
   int64_t Totals::* value;
 };
-const Field less_is_better[] = {
+const Field fields[] = {
     {"kernels", &Totals::kernels}, {"launches", &Totals::launches},
     {"copies", &Totals::copies},   {"copied", &Totals::copied},
     {"nests", &Totals::nests},     {"expressions", &Totals::expressions},
     {"traffic", &Totals::traffic}, {"loaded", &Totals::loaded},
     {"flops", &Totals::flops},     {"arenas", &Totals::arenas},
     {"vectors", &Totals::vectors}, {"strided", &Totals::strided},
-    {"blocks", &Totals::blocks},   {"loops", &Totals::loops}};
-const Field more_is_better[] = {{"parallel", &Totals::parallel},
-                                {"streaming", &Totals::streaming},
-                                {"squares", &Totals::squares},
-                                {"at once", &Totals::at_once},
-                                {"together", &Totals::together}};
-
+    {"blocks", &Totals::blocks},   {"loops", &Totals::loops},
+    {"idle", &Totals::idle},       {"cached", &Totals::cached},
+    {"crossed", &Totals::crossed}, {"one by one", &Totals::one_by_one}};
 /// `most` is what was measured. Where plans become better in one and worse in
 /// another, and shall, their numbers come here.
 void compare(const std::string& what, const Totals& have, const Totals& most) {
   std::string all;
-  for (const Field& field : less_is_better)
-    all += fmt::format("{}, ", have.*field.value);
-  for (const Field& field : more_is_better)
+  for (const Field& field : fields)
     all += fmt::format("{}, ", have.*field.value);
   INFO(what, ": ", all);
-  for (const Field& field : less_is_better) {
+  for (const Field& field : fields) {
     INFO(field.name);
     CHECK(have.*field.value <= most.*field.value);
-  }
-  for (const Field& field : more_is_better) {
-    INFO(field.name);
-    CHECK(have.*field.value >= most.*field.value);
   }
 }
 
@@ -230,39 +220,39 @@ TEST_CASE("sums over the plans of many graphs") {
   };
   compare("small, CPU", totals_of(true, small),
           {1091, 13, 147, 1276, 1131, 2939, 23525, 3055, 6741, 22976, 1331, 57,
-           1153, 1137, 1137, 0, 0, 0, 0});
+           1153, 1137, 71631, 1137, 1137, 18192});
   compare("large, CPU", totals_of(true, large),
           {727, 11, 116, 463804, 745, 1893, 6912164, 901667, 1466450, 1993088,
-           244906, 69673, 6905, 751, 764, 0, 2, 0, 0});
+           244906, 69673, 6905, 751, 47300, 751, 749, 12016});
   compare("nested, CPU", totals_of(true, nested),
           {839, 10, 101, 1013, 918, 2203, 21032, 2510, 5151, 40896, 1066, 102,
-           922, 921, 921, 0, 0, 0, 0});
+           922, 921, 58023, 921, 921, 14736});
   compare(
       "rows, CPU", totals_of(true, rows),
       {1382, 0, 57, 278123500, 1473, 9003, 15129817736, 2382471778, 16681169789,
-       1740841856, 174545177, 9010, 98164, 1549, 10300, 25, 0, 226, 240});
+       1740841856, 174545177, 9010, 98164, 1549, 80132, 1388, 1413, 22622});
   compare("products, CPU", totals_of(true, products),
           {665, 0, 41, 658324, 683, 1740, 104501314, 99256257, 180459209,
-           13698816, 6114817, 2151815, 73111, 703, 2477, 0, 51, 278, 0});
+           13698816, 6114817, 2151815, 73111, 703, 41235, 683, 632, 10650});
   compare("uses, CPU", totals_of(true, uses),
           {1187, 27, 109, 5824884, 1451, 5246, 168856088, 33119234, 22652209,
-           16025024, 3274656, 1799578, 6931, 1517, 2192, 0, 4, 192, 0});
+           16025024, 3274656, 1799578, 6931, 1517, 94896, 1517, 1513, 24080});
   compare("small, GPU", totals_of(false, small),
           {1138, 13, 175, 1481, 1185, 2972, 23869, 3103, 6716, 23232, 0, 0, 0,
-           0, 0, 0, 0, 0, 0});
+           0, 0, 0, 0, 0});
   compare("large, GPU", totals_of(false, large),
           {762, 21, 130, 457221, 789, 1956, 6964034, 906636, 1466450, 1150400,
-           0, 0, 0, 0, 0, 0, 0, 0, 0});
+           0, 0, 0, 0, 0, 0, 0, 0});
   compare("nested, GPU", totals_of(false, nested),
           {868, 10, 123, 1129, 953, 2237, 21420, 2560, 5155, 40768, 0, 0, 0, 0,
-           0, 0, 0, 0, 0});
+           0, 0, 0, 0});
   compare("rows, GPU", totals_of(false, rows),
           {1368, 0, 57, 278123500, 1437, 8804, 14796016692, 2365305616,
-           16680689789, 1666800384, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+           16680689789, 1666800384, 0, 0, 0, 0, 0, 0, 0, 0});
   compare("products, GPU", totals_of(false, products),
           {700, 90, 41, 658324, 718, 1885, 107115150, 109405153, 180459209,
-           12529088, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+           12529088, 0, 0, 0, 0, 0, 0, 0, 0});
   compare("uses, GPU", totals_of(false, uses),
           {1286, 79, 109, 5824884, 1592, 5448, 171581399, 33457762, 22440210,
-           18718272, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+           18718272, 0, 0, 0, 0, 0, 0, 0, 0});
 }
