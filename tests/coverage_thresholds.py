@@ -38,8 +38,9 @@ class Text:
         return self.text[max(self.text.rfind(mark, 0, offset) for mark in ";{}") + 1:offset]
 
     def end(self, offset):
-        """Of the function or class around a place."""
-        match = re.compile(r"^[^\s{]*\}", re.M).search(self.text, offset)
+        """Of the scope of what the statement around a place declares: where a brace closes further left."""
+        indent = self.at(offset - len(self.before(offset).lstrip()))[1] - 1
+        match = re.compile(rf"^ {{0,{max(indent - 1, 0)}}}\}}", re.M).search(self.text, offset)
         return match.start() if match else len(self.text)
 
     def function(self, offset):
@@ -142,5 +143,5 @@ def report(top, branches):
             problems.append(f"{row}: both sides are taken")
         both += bool(conditions) and not left
     print("\n".join(problems))
-    print(f"{len(rows)} thresholds: of {both} tests take both sides, {len(no_question)} are no question, of {len(one_side)} there is a reason")
+    print(f"{len(rows)} thresholds: of {both} tests take both sides, {len(no_question)} no branch asks for, of {len(one_side)} they take one side, with a reason")
     return not problems
