@@ -14,6 +14,7 @@ import sys
 from coverage_counts import ROOT, never
 
 ROW = re.compile(r"^THRESHOLD\(\w+, (\w+),", re.M)
+READ = re.compile(r"\btuning\(\)\s*\.(\w+)")
 FLOORS = ("jit", "runtime", "lang", "host")
 # `const bool name = `, and what has the value itself: `const int64_t name = tuning().row;`.
 MADE = re.compile(r"\s*(?:const )?bool (\w+) =[^=]")
@@ -37,8 +38,9 @@ class Text:
         return self.text[max(self.text.rfind(mark, 0, offset) for mark in ";{}") + 1:offset]
 
     def end(self, offset):
-        """Of the function or class around a place."""
-        match = re.compile(r"^[^\s{]*\}", re.M).search(self.text, offset)
+        """Of the scope of what the statement around a place declares: where a brace closes further left."""
+        indent = self.at(offset - len(self.before(offset).lstrip()))[1] - 1
+        match = re.compile(rf"^ {{0,{max(indent - 1, 0)}}}\}}", re.M).search(self.text, offset)
         return match.start() if match else len(self.text)
 
     def function(self, offset):
@@ -57,6 +59,10 @@ class Finder:
             self.places[file].update({place: sides for place, sides in places.items() if not place.macro})
         paths = [path for floor in FLOORS for path in sorted((top / floor).rglob("*")) if path.suffix in (".cpp", ".h")]
         self.texts = {str(path.relative_to(top)): Text(path.read_text()) for path in paths if path.parent.name != "tuning"}
+        self.reads = collections.defaultdict(list)  # of each row
+        for file, text in self.texts.items():
+            for match in READ.finditer(text.text):
+                self.reads[match[1]].append((file, match))
 
     def conditions(self, file, offset, end, depth=0):
         """(file, Place) of those that ask for what stands there in a file."""
@@ -82,12 +88,11 @@ class Finder:
     def of_row(self, row):
         """Its conditions, and the places that ask for nothing."""
         found, others = set(), []
-        for file, text in self.texts.items():
-            for match in re.finditer(rf"\btuning\(\)\s*\.{row}\b", text.text):
-                conditions = self.conditions(file, match.start(), match.end())
-                found.update(conditions)
-                if not conditions:
-                    others.append(f"{file}:{text.at(match.start())[0]}")
+        for file, match in self.reads[row]:
+            conditions = self.conditions(file, match.start(), match.end())
+            found.update(conditions)
+            if not conditions:
+                others.append(f"{file}:{self.texts[file].at(match.start())[0]}")
         return found, others
 
     def named(self, row, file, words):
@@ -138,5 +143,5 @@ def report(top, branches):
             problems.append(f"{row}: both sides are taken")
         both += bool(conditions) and not left
     print("\n".join(problems))
-    print(f"{len(rows)} thresholds: of {both} tests take both sides, {len(no_question)} are no question, of {len(one_side)} there is a reason")
+    print(f"{len(rows)} thresholds: of {both} tests take both sides, {len(no_question)} no branch asks for, of {len(one_side)} they take one side, with a reason")
     return not problems

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds sizes, counts and times at which something changes its way to one table, runtime/tuning/tuning.def, and what decides
 bits to orders.def beside it: fails on a new constant of that kind anywhere else, on a row that nobody reads, and on one that
-no row of the bench moves though it says so. Prints the count, and of how many the tests take both sides, which `./dev test --coverage`
-measures (tests/coverage_thresholds.py)."""
+no row of the bench moves though it says so. Prints the count, and of how many the tests must take both sides, which
+`./dev test --coverage` measures (tests/coverage_thresholds.py)."""
 import pathlib
 import re
 import sys
@@ -129,7 +129,7 @@ def sources():
 
 
 def summary():
-    """How many rows there are, and of how many the tests take both sides; what coverage_thresholds.txt has that is not there."""
+    """How many rows there are, and of how many the tests must take both sides; what coverage_thresholds.txt has that is not there."""
     rows = {name for _, name, _ in ROW.findall((ROOT / "runtime/tuning/tuning.def").read_text())}
     no_question, elsewhere, one_side = coverage_thresholds.told()
     problems = [f"tests/coverage_thresholds.txt: {name} is no row of tuning.def, or is told twice"
@@ -139,9 +139,9 @@ def summary():
         for file, line in places:
             if not (ROOT / file).exists() or line not in map(str.strip, (ROOT / file).read_text().splitlines()):
                 problems.append(f"tests/coverage_thresholds.txt: {name}: {file} has no line `{line}`")
-    both = len(rows) - len(no_question) - len(one_side)
-    return f"{len(rows)} thresholds, of {both} tests take both sides, {len(no_question)} are no question, " \
-        f"of {len(one_side)} there is a reason", problems
+    asked = len(rows) - len(no_question)
+    return f"{len(rows)} thresholds, of {asked - len(one_side)} of {asked} that branches ask for `./dev test --coverage` wants both sides", \
+        problems
 
 
 def main():
