@@ -16,7 +16,10 @@ import sys
 import tempfile
 import time
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(f"bench/dynamic.py: {sys.executable} has no NumPy (Debian: python3-numpy, for /usr/bin/python3)")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What all rows begin with, in Unisono and in NumPy.
