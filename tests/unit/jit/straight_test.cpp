@@ -21,8 +21,7 @@ std::string compare(const ir::Graph& graph,
         reference::Value::view(input.bytes.data(), input.type.bytes()));
   const auto expected = evaluate(graph, inputs);
   const auto got = reference::evaluate_straight(graph, values, true);
-  if (!expected || !got)
-    return !expected == !got ? "" : "one of them fails";
+  if (!expected || !got) return !expected == !got ? "" : "one of them fails";
   for (size_t i = 0; i < got->size(); ++i) {
     HostArray array{graph.type(graph.outputs[i]), {}};
     array.bytes.resize(static_cast<size_t>(array.type.bytes()));
