@@ -205,9 +205,9 @@ def cases():
                   "let x = sin(arange(2_000_000, f32))\nlet r = steps(x)\nlet s = steps(x + 1.0)\nprint(r + s)",
                   "--devices", "sim:1", "--no-cache", seconds=2)
     yield program("simulated collectives under way", "axis dev = devices()\nlet d = device_count()\n"
-                  "let x = reshape(sin(arange(d * 8_000_000, f32)), (d, 8_000_000))\n"
+                  "let x = reshape(sin(arange(d * 3_000_000, f32)), (d, 3_000_000))\n"
                   "let f = pmap(fn(x) => psum(lgamma(x * x + 1.5), dev), over=dev)\nlet a = f(x)\nlet b = f(a + x)\nlet c = f(b + a)\nprint(sum(c))",
-                  "--devices", "sim:2", "--no-cache", "--quiet", seconds=1.5)
+                  "--devices", "sim:2", "--no-cache", "--quiet", seconds=0.6)
     yield Case("import", ["run", "program.uni"], 0.4, "import \"module.uni\"\nprint(module.x1)\n")
 
 
