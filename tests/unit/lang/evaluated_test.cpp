@@ -3,41 +3,13 @@
 
 #include <string>
 
-#include "lang/context/walk.h"
-#include "lang/syntax/parser.h"
+#include "tests/unit/lang/counting_host.h"
 
 namespace unisono::lang {
 namespace {
 
-/// A session's walk that counts what it compiles.
-struct Host {
-  explicit Host(int64_t threshold = 64 * 1024) : runtime(1) {
-    machine.runtime = &runtime;
-    machine.compiler = &compiler;
-    machine.compile_threshold = threshold;
-    machine.output = [this](std::string_view text) { printed += text; };
-    walk = std::make_unique<Walk>(machine, sources, diagnostics);
-  }
-
-  /// Programs that running the text compiles.
-  int64_t compiled(std::string text) {
-    const int64_t before = compiler.programs_compiled();
-    const SourceFile& file = sources.add("test.uni", std::move(text));
-    programs.push_back(parse(file, diagnostics).program);
-    const bool ok =
-        walk->check(*programs.back()) && walk->run(*programs.back());
-    CHECK_MESSAGE(ok, render(diagnostics));
-    return compiler.programs_compiled() - before;
-  }
-
-  Runtime runtime;
-  jit::Compiler compiler;
-  Machine machine;
-  SourceMap sources;
-  Diagnostics diagnostics;
-  std::vector<std::unique_ptr<Program>> programs;
-  std::unique_ptr<Walk> walk;
-  std::string printed;
+struct Host : CountingHost {
+  explicit Host(int64_t threshold = 64 * 1024) : CountingHost(1, threshold) {}
 };
 
 // Each has an array of 64 KiB or more, and a size or place that is new in each
