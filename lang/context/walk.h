@@ -59,7 +59,7 @@ struct Machine {
   /// Evaluate everything by the reference evaluator: no LLVM at all.
   bool reference_only = false;
   bool checked = true;
-  /// A statement's array work from this many bytes on is compiled.
+  /// A statement's array work from this many bytes on may be compiled.
   int64_t compile_threshold = tuning().least_compiled_bytes;
   const std::atomic<bool>* stop = nullptr;
   /// Nothing runs: programs are compiled for the types that the program's walk
