@@ -35,7 +35,7 @@ BUILD = ROOT / os.environ.get("UNISONO_BUILD", "build")
 FOLDER = BUILD / "mutation"  # of what is made for mutants
 FILES = ["jit/kernel/group*.cpp", "jit/kernel/stages.cpp", "jit/kernel/choice.cpp", "jit/kernel/row_sums.cpp", "jit/kernel/schedule.cpp",
          "jit/plan/fuse*.cpp", "jit/arrange/*.cpp"]
-PROGRAMS = ["numerics", "derivatives", "members", "maps", "nested", "collectives"]  # folders of tests/programs
+PROGRAMS = ["errors", "numerics", "derivatives", "members", "maps", "nested", "collectives"]  # folders of tests/programs and tests/errors
 OPERATIONS = ["sum", "max", "argmax", "cumsum", "sort", "dot", "gather", "scatter", "scatter_add"]  # of the matrix of uses
 NOT_QUICK = ("op_table/", "element/", "uses/", "derivative/", "gpu/", "kernel_forms", "product")  # of tests/unit/jit
 MOST_SECONDS = 20  # of a processor: a test that takes longer is left out
@@ -146,8 +146,9 @@ class Test:
             if self.golden:
                 status, out, err = players.play(self.words, self.golden.folder, environment, limit)
                 lines = lambda text: [line.rstrip() for line in text.splitlines()]
-                wrong = lines(out.decode(errors="replace")) != lines(self.golden.expected)
-                return "dies" if status < 0 else "differs" if status or wrong else None
+                told = out + (err if self.golden.status else b"")
+                wrong = lines(told.decode(errors="replace")) != lines(self.golden.expected)
+                return "dies" if status < 0 else "differs" if status != self.golden.status or wrong else None
             with self.alone if self.writes else threading.Lock():
                 status = subprocess.run(["prlimit", "--cpu=" + most, *self.words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, timeout=limit, env={**os.environ, **environment}).returncode

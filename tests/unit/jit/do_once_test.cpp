@@ -2,6 +2,7 @@
 // meet anyway; and no result knows of it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -149,6 +150,58 @@ TEST_CASE(
   const auto own = compiled(alone, {true, false});
   CHECK(own.steps.substr(own.steps.find('[')).find_first_of("KC") ==
         std::string::npos);
+}
+
+TEST_CASE("what is done once comes before what each device does") {
+  // The sums of %1 differ, and are not needed by those of %0.
+  const auto step = compiled(
+      "%0: f32[5000] = input\n%1: f32[5000] = input\n"
+      "%2: f32[5000] = cumsum %1 axis=0\n%3: f32[5000] = cumsum %0 axis=0\n"
+      "return %2, %3\n",
+      {true, false});
+  CHECK(step.steps == "Kk");
+  CHECK(step.shared == std::vector<bool>{false, true});
+}
+
+TEST_CASE("what is done once needs what each device does") {
+  // A loop without a meeting stays with each; behind it is a meeting more.
+  const auto loop = compiled(
+      "%0: f32[5000] = input\n"
+      "%1: f32[5000] = loop %0 carries=1 turns=7 body={\n"
+      "  %0: i64 = input\n  %1: f32[5000] = input\n"
+      "  %2: f32[5000] = cumsum %1 axis=0\n  return %2\n}\n"
+      "%2: f32[5000] = project %1\n"
+      "%3: f32[5000] = cumsum %2 axis=0\nreturn %3\n",
+      {true});
+  CHECK(loop.steps.back() == 'K');
+  // But behind what may fail there is none.
+  const auto checked = compiled(
+      "%0: i32[5000] = input\n%1: i32[5000] = constant 3\n"
+      "%2: i32[5000] = bit_or %0, %1\n"
+      "%3: i32[5000] = floor_div %1, %2 @5\n"
+      "%4: i32[5000] = cumsum %3 axis=0\nreturn %3, %4\n",
+      {true});
+  CHECK(checked.steps.back() == 'k');
+}
+
+TEST_CASE("what a device needs before the meeting of a turn it does itself") {
+  // %3 waits for no meeting, as %4 needs it before; %5 waits.
+  const auto turns = compiled(
+      "%0: f32[5000] = input\n%1: f32[5000] = input\n"
+      "%2: f32[5000] = loop %0, %1 carries=1 turns=3 body={\n"
+      "  %0: i64 = input\n  %1: f32[5000] = input\n  %2: f32[5000] = input\n"
+      "  %3: f32[5000] = cumsum %1 axis=0\n"
+      "  %4: f32[5000] = mul %3, %2\n"
+      "  %5: f32[5000] = cummax %1 axis=0\n"
+      "  %6: f32[5000] = cumsum %4 axis=0\n"
+      "  %7: f32[5000] = all_reduce %6 axes=[1] sizes=[4]\n"
+      "  %8: f32[5000] = sub %5, %7\n  return %8\n}\n"
+      "%3: f32[5000] = project %2\nreturn %3\n",
+      {true, false});
+  const std::string body = turns.steps.substr(turns.steps.find(';'));
+  CHECK(body.find_first_of("KC") > body.find('m'));
+  CHECK(std::ranges::count(body, 'K') >= 2);
+  CHECK(body.find('k', body.find('m')) == std::string::npos);
 }
 
 TEST_CASE("random graphs, of which some inputs are the same everywhere") {

@@ -397,3 +397,38 @@ TEST_CASE("a loop in a loop knows the range of the outer one's number") {
       CHECK((kernels.find(" checked@") != std::string::npos) == (size == "25"));
     }
 }
+
+TEST_CASE("a loop in a loop knows an index that is a constant outside both") {
+  // The sort keeps the outer loop from being one kernel.
+  for (const std::string index :
+       {"constant 7", "constant 25", "sum %1 axes=[0]"})
+    for (const double scale : {1, 10}) {
+      const std::string text =
+          "%0: f32[30] = input\n%1: i64[3] = input\n%2: i64 = " + index +
+          "\n%3: f32[30] = loop %0, %2 carries=1 turns=20 body={\n"
+          "  %0: i64 = input\n  %1: f32[30] = input\n  %2: i64 = input\n"
+          "  %3: f32[30] = sort %1\n"
+          "  %4: f32[30] = loop %3, %2 carries=1 turns=10 body={\n"
+          "    %0: i64 = input\n    %1: f32[30] = input\n"
+          "    %2: i64 = input\n    %3: i64 = add %0, %2\n"
+          "    %4: f32 = gather %1, %3 axes=[0]\n"
+          "    %5: f32[30] = scatter_add %1, %4, %3 axes=[0]\n"
+          "    return %5\n  }\n"
+          "  %5: f32[30] = project %4\n  return %5\n}\n"
+          "%4: f32[30] = project %3\nreturn %4\n";
+      const Graph graph = read(text);
+      const Arrays inputs = {inputs_of(graph, 0.01)[0],
+                             array(DType::I64, {3}, {scale, scale, scale})};
+      Bench bench;
+      INFO(text);
+      CHECK(difference(bench, graph, inputs) == "");
+      std::string kernels;
+      bench.compiler.observe(
+          {.after_pass = {},
+           .dump = [&](const CodeText& code) { kernels += code.kernels; }});
+      REQUIRE(bench.compiler.compile(graph, {}));
+      const bool known = index == "constant 7";
+      CHECK((kernels.find(" inside ") != std::string::npos) == known);
+      CHECK((kernels.find(" checked@") == std::string::npos) == known);
+    }
+}
