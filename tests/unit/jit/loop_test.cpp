@@ -1,5 +1,7 @@
 // Loops in registers, and counted loops: their structure, and their values
 // against the reference evaluator's.
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "jit/transform/transforms.h"
@@ -346,88 +348,114 @@ return %2, %3
   CHECK(difference(bench, graph, inputs_of(graph)) == "");
 }
 
+/// What is compiled, as text.
+std::string kernels_of(Bench& bench, const Graph& graph) {
+  std::string kernels;
+  bench.compiler.observe({.after_pass = {}, .dump = [&](const CodeText& code) {
+                            kernels += code.kernels;
+                          }});
+  REQUIRE(bench.compiler.compile(graph, {}));
+  return kernels;
+}
+
 TEST_CASE("a loop in a loop knows the range of the outer one's number") {
   // The sort keeps the outer loop from being one kernel; the inner one does not
   // check its index, the sum of both numbers, where that is always inside: it
-  // is of 29 elements, but not of 25.
-  const auto inner = [](const std::string& size, const std::string& index) {
-    return "  %10: f32[" + size + "] = loop %2, %" + index +
-           " carries=1 turns=10 body={\n    %0: i64 = input\n    %1: f32[" +
-           size + "] = input\n    %2: i64 = input\n" +
-           "    %3: i64 = add %0, %2\n    %4: f32 = gather %1, %3 axes=[0]\n" +
-           "    %5: f32[" + size +
-           "] = scatter_add %1, %4, %3 axes=[0]\n    return %5\n  }\n" +
-           "  %11: f32[" + size + "] = project %10\n";
-  };
-  // It is computed of the outer one's number.
-  const std::string numbers =
-      "  %3: i64 = constant 1\n  %4: i64 = mul %0, %3\n"
-      "  %5: i64 = add %4, %3\n  %6: i64 = sub %5, %3\n"
-      "  %7: i64 = constant 2\n  %8: i64 = sub %6, %7\n"
-      "  %9: i64 = add %8, %7\n";
-  for (const std::string size : {"300", "29", "25"})
+  // is of 29 elements, but not of 25. The outer one's number is computed.
+  for (const int size : {300, 29, 25})
     for (const bool counted : {true, false}) {
-      const std::string array = "f32[" + size + "]";
-      const std::string body = "  %0: i64 = input\n  %1: " + array +
-                               " = input\n  %2: " + array + " = sort %1\n" +
-                               numbers + inner(size, "9");
-      const std::string text =
-          counted ? "%0: " + array + " = input\n%1: " + array +
-                        " = loop %0 carries=1 turns=20 body={\n" + body +
-                        "  return %11\n}\n%2: " + array +
-                        " = project %1\nreturn %2\n"
-                  : "%0: " + array + " = input\n%1: i64 = constant 0\n" +
-                        "%2: i64 = loop %1, %0 carries=2 condition={\n" +
-                        "  %0: i64 = input\n  %1: " + array +
-                        " = input\n  %2: i64 = constant 20\n" +
-                        "  %3: bool = lt %0, %2\n  return %3\n} body={\n" +
-                        body + "  %12: i64 = add %0, %3\n" +
-                        "  return %12, %11\n}\n%3: " + array +
-                        " = project %2 index=1\nreturn %3\n";
+      const std::string body = fmt::format(R"(  %0: i64 = input
+  %1: f32[{0}] = input
+  %2: f32[{0}] = sort %1
+  %3: i64 = constant 1
+  %4: i64 = mul %0, %3
+  %5: i64 = add %4, %3
+  %6: i64 = sub %5, %3
+  %7: i64 = constant 2
+  %8: i64 = sub %6, %7
+  %9: i64 = add %8, %7
+  %10: f32[{0}] = loop %2, %9 carries=1 turns=10 body={{
+    %0: i64 = input
+    %1: f32[{0}] = input
+    %2: i64 = input
+    %3: i64 = add %0, %2
+    %4: f32 = gather %1, %3 axes=[0]
+    %5: f32[{0}] = scatter_add %1, %4, %3 axes=[0]
+    return %5
+  }}
+  %11: f32[{0}] = project %10
+)",
+                                           size);
+      const std::string text = counted ? fmt::format(R"(%0: f32[{0}] = input
+%1: f32[{0}] = loop %0 carries=1 turns=20 body={{
+{1}  return %11
+}}
+%2: f32[{0}] = project %1
+return %2
+)",
+                                                     size, body)
+                                       : fmt::format(R"(%0: f32[{0}] = input
+%1: i64 = constant 0
+%2: i64 = loop %1, %0 carries=2 condition={{
+  %0: i64 = input
+  %1: f32[{0}] = input
+  %2: i64 = constant 20
+  %3: bool = lt %0, %2
+  return %3
+}} body={{
+{1}  %12: i64 = add %0, %3
+  return %12, %11
+}}
+%3: f32[{0}] = project %2 index=1
+return %3
+)",
+                                                     size, body);
       const Graph graph = read(text);
       Bench bench;
       INFO(text);
       CHECK(difference(bench, graph, inputs_of(graph, 0.01)) == "");
-      std::string kernels;
-      bench.compiler.observe(
-          {.after_pass = {},
-           .dump = [&](const CodeText& code) { kernels += code.kernels; }});
-      REQUIRE(bench.compiler.compile(graph, {}));
-      CHECK((kernels.find(" inside ") == std::string::npos) == (size == "25"));
-      CHECK((kernels.find(" checked@") != std::string::npos) == (size == "25"));
+      const std::string kernels = kernels_of(bench, graph);
+      CHECK((kernels.find(" inside ") == std::string::npos) == (size == 25));
+      CHECK((kernels.find(" checked@") != std::string::npos) == (size == 25));
     }
 }
 
 TEST_CASE("a loop in a loop knows an index that is a constant outside both") {
   // The sort keeps the outer loop from being one kernel.
-  for (const std::string index :
-       {"constant 7", "constant 25", "sum %1 axes=[0]"})
+  for (const char* index : {"constant 7", "constant 25", "sum %1 axes=[0]"})
     for (const double scale : {1, 10}) {
-      const std::string text =
-          "%0: f32[30] = input\n%1: i64[3] = input\n%2: i64 = " + index +
-          "\n%3: f32[30] = loop %0, %2 carries=1 turns=20 body={\n"
-          "  %0: i64 = input\n  %1: f32[30] = input\n  %2: i64 = input\n"
-          "  %3: f32[30] = sort %1\n"
-          "  %4: f32[30] = loop %3, %2 carries=1 turns=10 body={\n"
-          "    %0: i64 = input\n    %1: f32[30] = input\n"
-          "    %2: i64 = input\n    %3: i64 = add %0, %2\n"
-          "    %4: f32 = gather %1, %3 axes=[0]\n"
-          "    %5: f32[30] = scatter_add %1, %4, %3 axes=[0]\n"
-          "    return %5\n  }\n"
-          "  %5: f32[30] = project %4\n  return %5\n}\n"
-          "%4: f32[30] = project %3\nreturn %4\n";
+      const std::string text = fmt::format(R"(%0: f32[30] = input
+%1: i64[3] = input
+%2: i64 = {}
+%3: f32[30] = loop %0, %2 carries=1 turns=20 body={{
+  %0: i64 = input
+  %1: f32[30] = input
+  %2: i64 = input
+  %3: f32[30] = sort %1
+  %4: f32[30] = loop %3, %2 carries=1 turns=10 body={{
+    %0: i64 = input
+    %1: f32[30] = input
+    %2: i64 = input
+    %3: i64 = add %0, %2
+    %4: f32 = gather %1, %3 axes=[0]
+    %5: f32[30] = scatter_add %1, %4, %3 axes=[0]
+    return %5
+  }}
+  %5: f32[30] = project %4
+  return %5
+}}
+%4: f32[30] = project %3
+return %4
+)",
+                                           index);
       const Graph graph = read(text);
       const Arrays inputs = {inputs_of(graph, 0.01)[0],
                              array(DType::I64, {3}, {scale, scale, scale})};
       Bench bench;
       INFO(text);
       CHECK(difference(bench, graph, inputs) == "");
-      std::string kernels;
-      bench.compiler.observe(
-          {.after_pass = {},
-           .dump = [&](const CodeText& code) { kernels += code.kernels; }});
-      REQUIRE(bench.compiler.compile(graph, {}));
-      const bool known = index == "constant 7";
+      const std::string kernels = kernels_of(bench, graph);
+      const bool known = std::string_view(index) == "constant 7";
       CHECK((kernels.find(" inside ") != std::string::npos) == known);
       CHECK((kernels.find(" checked@") == std::string::npos) == known);
     }
