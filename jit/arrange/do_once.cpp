@@ -159,9 +159,9 @@ class Sharer {
            });
     } while (changed_);
   }
+  /// No collective: all devices take part in that.
   bool may_be_once(const PlanStep& step) const {
-    if (std::holds_alternative<CollectiveStep>(step.what) ||
-        std::holds_alternative<HostCallStep>(step.what) ||
+    if (std::holds_alternative<HostCallStep>(step.what) ||
         alone_.contains(&step) || !gives_the_same(step))
       return false;
     if (const auto* kernel = std::get_if<Kernel>(&step.what))

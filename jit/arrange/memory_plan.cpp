@@ -160,7 +160,8 @@ BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
   return -1;
 }
 
-/// The kernel overwrites `old`, element by element, by `buffer`.
+/// The kernel, which has an argument `buffer`, overwrites `old`, element by
+/// element, by it.
 bool overwrites(const Kernel& kernel, BufferId old, BufferId buffer) {
   int read = -1, written = -1, count = 0;
   for (const Argument& argument : kernel.arguments) {
@@ -168,7 +169,7 @@ bool overwrites(const Kernel& kernel, BufferId old, BufferId buffer) {
     if (argument.buffer == buffer) written = count;
     ++count;
   }
-  return read >= 0 && written >= 0 && may_overwrite(kernel, read, written);
+  return read >= 0 && may_overwrite(kernel, read, written);
 }
 
 /// Whether from the step that makes the operand on, to the all_reduce at
@@ -229,16 +230,14 @@ InPlace combined_in_place(const Plan& plan, const Positions& positions,
         std::get_if<CollectiveStep>(&positions.at[position]->what);
     if (!step || step->kind != CollectiveStep::Kind::all_reduce) continue;
     const BufferId operand = step->from, result = step->to;
-    const PlanBuffer& from = plan.buffers[operand];
-    const PlanBuffer& to = plan.buffers[result];
     const int at = static_cast<int>(position);
-    if (operand == result || taken[operand] || from.bytes != to.bytes ||
-        from.shared != to.shared || !operand_ends(*step, at, positions))
+    if (operand == result || taken[operand] ||
+        plan.buffers[operand].shared != plan.buffers[result].shared ||
+        !operand_ends(*step, at, positions))
       continue;
     if (!fixed[result] && positions.lifetimes[result].first == at) {
       found.operands[result] = operand;
-    } else if (!is_host[operand] && found.results[result] < 0 &&
-               slots[result].home != Slot::Home::input &&
+    } else if (!is_host[operand] && slots[result].home != Slot::Home::input &&
                result_place_is_free(*step, at, positions)) {
       found.results[operand] = result;
       taken[result] = true;
@@ -271,10 +270,8 @@ std::vector<BufferId> result_hosts(const Plan& plan, const Positions& positions,
         continue;
       for (size_t late = 0; late < arguments.size(); ++late) {
         const BufferId host = arguments[late].buffer;
-        const bool is_result =
-            plan.buffers[host].home == PlanBuffer::Home::temporary;
         if (late == early || !arguments[late].written || !begins_here(host) ||
-            !is_result || is_host[host] || hosts[host] >= 0 ||
+            is_host[host] || hosts[host] >= 0 ||
             !may_share(*kernel, static_cast<int>(early),
                        static_cast<int>(late)))
           continue;
@@ -300,9 +297,9 @@ BufferId donor(const Plan& plan, const Positions& positions, BufferId output,
     const int last = positions.lifetimes[input].last;
     if (last < first) return input;
     if (last > first) continue;
+    // The step that reads the input last, and writes the output first.
     const PlanStep& step = *positions.at[first];
-    if (const auto* copy = std::get_if<CopyStep>(&step.what))
-      if (copy->from == input && copy->to == output) return input;
+    if (std::holds_alternative<CopyStep>(step.what)) return input;
     const auto* kernel = std::get_if<Kernel>(&step.what);
     if (kernel && overwrites(*kernel, input, output)) return input;
   }
@@ -319,8 +316,7 @@ void reuse_inputs(const Plan& plan, const Positions& positions,
   for (BufferId output : plan.outputs) free_inputs[output] = false;
   for (BufferId output : plan.outputs) {
     Slot& slot = result.slots[output];
-    if (slot.home != Slot::Home::output || is_host[output] || slot.bytes == 0 ||
-        positions.lifetimes[output].first < 0)
+    if (slot.home != Slot::Home::output || is_host[output] || slot.bytes == 0)
       continue;
     const BufferId input = donor(plan, positions, output, free_inputs);
     if (input < 0) continue;

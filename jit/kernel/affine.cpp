@@ -86,7 +86,7 @@ std::variant<IndexMap, AxisSplit, NotAffine> wish_split(
     int64_t factor = low.factors[a] < 0 ? -low.factors[a] : low.factors[a];
     if (factor == 0 || stride % factor != 0) continue;
     int64_t inner = stride / factor;
-    if (inner > 1 && inner < extents[a] && extents[a] % inner == 0)
+    if (inner < extents[a] && extents[a] % inner == 0)
       return AxisSplit{a, inner};
   }
   return NotAffine{};

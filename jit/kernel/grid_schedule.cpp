@@ -28,7 +28,7 @@ int widest_bytes(const Nest& nest, const Kernel& kernel, int axis) {
 /// Elements that a thread does so that its accesses are of 16 bytes; 1 where
 /// none would be.
 int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
-  if (axis < 0 || nest.turns) return 1;
+  if (nest.turns) return 1;
   const int64_t width = 16 / widest_bytes(nest, kernel, axis);
   const int64_t extent = nest.extents[axis];
   const bool sole = extent == nest.points();
@@ -198,8 +198,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
       plan.units = rows / extent * plan.blocks;
       if (plan.form == Form::map) {
         const auto [down, many] = rows_of(nest, axis, plan.block);
-        if (down >= 0 && nest.extents[down] % many == 0 &&
-            extent % plan.block == 0) {
+        if (down >= 0 && nest.extents[down] % many == 0) {
           plan.rows_axis = down;
           plan.rows = many;
           plan.units /= many;
@@ -233,8 +232,7 @@ std::vector<Nest> cut_edges(Nest nest, const Kernel& kernel) {
   const auto last = static_cast<size_t>(axis);
   const int64_t width = 16 / widest_bytes(nest, kernel, axis);
   const int64_t extent = nest.extents[last];
-  if (width == 1 || extent < tuning().gpu_least_edged_units * width)
-    return {std::move(nest)};
+  if (extent < tuning().gpu_least_edged_units * width) return {std::move(nest)};
   // Where most accesses are aligned.
   auto aligned_from = [&](int64_t start) {
     auto is = [&](Affine at) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "jit/ir/kinds.h"
 #include "jit/kernel/choice.h"
@@ -58,22 +59,15 @@ bool Group::enter_space(const std::vector<int64_t>& shape) {
   return points() == elements;
 }
 
-/// Marks the axes of the space that `map`, the identity in some shape, crosses
-/// along `axes` of the shape; false if one is crossed along others, too.
-bool Group::reduce_along(const IndexMap& map, const std::vector<int>& axes,
-                         std::vector<bool>& reduced) const {
-  reduced.assign(extents_.size(), false);
-  for (size_t a = 0; a < extents_.size(); ++a) {
-    int users = 0;
-    for (size_t i = 0; i < map.size(); ++i) {
-      if (!map[i].factors[a]) continue;
-      ++users;
-      reduced[a] = std::find(axes.begin(), axes.end(), static_cast<int>(i)) !=
-                   axes.end();
-    }
-    if (users != 1) return false;
-  }
-  return true;
+/// The axes of the space that `map`, the identity in some shape, crosses along
+/// `axes` of the shape. Each is crossed along one axis of the shape.
+std::vector<bool> Group::crossed_along(const IndexMap& map,
+                                       const std::vector<int>& axes) const {
+  std::vector<bool> crossed(extents_.size());
+  for (size_t a = 0; a < extents_.size(); ++a)
+    for (const int axis : axes)
+      if (map[static_cast<size_t>(axis)].factors[a]) crossed[a] = true;
+  return crossed;
 }
 
 std::optional<IndexMap> Group::coordinates(const Affine& offset,
@@ -94,6 +88,13 @@ std::optional<IndexMap> Group::identity(const std::vector<int64_t>& shape,
     stride *= extents_[a];
   }
   return coordinates(offset, shape);
+}
+
+/// The same where the space is that shape, or cut within its axes.
+IndexMap Group::own_point(const std::vector<int64_t>& shape, bool kept_only) {
+  auto map = identity(shape, kept_only);
+  CHECK(map);
+  return *std::move(map);
 }
 
 int Group::intern(const IndexMap& map) {
@@ -264,7 +265,7 @@ bool Group::cuts_fit() {
   std::vector<std::set<int64_t>> cuts(extents_.size());
   for (const Choice& choice : choices_) {
     const AxisCuts own = cuts_of(exprs_[choice.expr], extents_);
-    if (!own.at.empty()) cuts[own.axis].insert(own.at.begin(), own.at.end());
+    cuts[own.axis].insert(own.at.begin(), own.at.end());
   }
   size_t parts = 1;
   bool fit = std::none_of(exprs_.begin(), exprs_.end(),
@@ -364,9 +365,9 @@ bool Group::fits_with_reloads(NodeId node, const IndexMap& map, ExprId& value) {
   return value >= 0 && phases_fit(value);
 }
 
+/// There is a reduction.
 bool Group::is_two_stage() const {
-  return !reductions_.empty() &&
-         needs_two_stages(kept_points(), reduced_points(), reductions_[0].order,
+  return needs_two_stages(kept_points(), reduced_points(), reductions_[0].order,
                           sources_.machine);
 }
 
@@ -378,16 +379,14 @@ bool Group::add_reduction(NodeId id) {
   if (!enter_space(shape) || !choices_.empty()) return false;
   auto map = identity(shape, false);
   if (!map) return false;
-  std::vector<bool> reduced;
-  if (!reduce_along(*map, attrs.axes, reduced)) return false;
+  std::vector<bool> reduced = crossed_along(*map, attrs.axes);
   Reduction reduction;
   reduction.order = combine_order(attrs, static_cast<int>(shape.size()));
   if (!reductions_.empty() &&
       (reduced != reduced_ || reductions_[0].order != reduction.order ||
-       reductions_[0].kind == Reduction::Kind::dot ||
        reductions_.size() == tuning().most_group_reductions))
     return false;
-  reduced_ = reduced;
+  reduced_ = std::move(reduced);
   ExprId value = pull(operand, *map);
   if (value < 0) return false;
   reduction.dtype = node.type.dtype;
@@ -411,8 +410,7 @@ bool Group::add_reduction(NodeId id) {
 /// The reduction's result is a member at the points of the kept axes.
 bool Group::add_result(NodeId id, const Reduction& reduction) {
   if (reduction.phase > 0 && !phases_fit(reduction.operand)) return false;
-  auto map = identity(sources_.sizes[id], true);
-  if (!map) return false;
+  const IndexMap map = own_point(sources_.sizes[id], true);
   Expr result{.kind = Expr::Kind::reduced, .dtype = reduction.dtype};
   if (reduction.second >= 0 && reduction.kind != Reduction::Kind::dot)
     result.dtype = DType::I32;
@@ -421,7 +419,7 @@ bool Group::add_result(NodeId id, const Reduction& reduction) {
   result.at = constant_affine(0, extents_.size());
   reductions_.push_back(reduction);
   ExprId value = convert(push(result), sources_.graph.type(id).dtype);
-  int map_id = intern(*map);
+  int map_id = intern(map);
   remember(id, map_id, value);
   members_[id] = {value, map_id};
   return true;
@@ -458,12 +456,12 @@ bool Group::add_dot(NodeId id) {
     of_a[attrs.contract_a[i]] = of_b[attrs.contract_b[i]] = contracted.back();
   }
   enter_space(space);
-  auto point = identity(space, false);
-  if (!point || !reduce_along(*point, contracted, reduced_)) return false;
+  const IndexMap point = own_point(space, false);
+  reduced_ = crossed_along(point, contracted);
 
   auto factor = [&](NodeId operand, const std::vector<int>& axes) -> ExprId {
     IndexMap map;
-    for (int of : axes) map.push_back((*point)[of]);
+    for (int of : axes) map.push_back(point[of]);
     ExprId value = pull(operand, map);
     if (value >= 0 && exprs_[value].kind != Expr::Kind::load)
       return fail(operand);
@@ -486,9 +484,9 @@ bool Group::add_scan(NodeId id) {
   const Node& node = sources_.graph[id];
   const auto& attrs = ir::attrs<ir::ScanAttrs>(node);
   enter_space(sources_.sizes[id]);
-  auto map = identity(sources_.sizes[id], false);
-  CHECK(map && reduce_along(*map, {attrs.axis}, reduced_));
-  ExprId value = pull(node.inputs[0], *map);
+  const IndexMap map = own_point(sources_.sizes[id], false);
+  reduced_ = crossed_along(map, {attrs.axis});
+  ExprId value = pull(node.inputs[0], map);
   if (value < 0) return false;
   Scan scan;
   scan.op = ir::combine_op(node.op);
@@ -498,7 +496,7 @@ bool Group::add_scan(NodeId id) {
   scan.contiguous = attrs.axis + 1 == node.type.rank();
   scan.operand = convert(value, scan.dtype);
   scan_ = scan;
-  members_[id] = {scan.operand, intern(*map)};
+  members_[id] = {scan.operand, intern(map)};
   return true;
 }
 
@@ -509,15 +507,15 @@ bool Group::add_scatter(NodeId id) {
   const NodeId updates = node.inputs[1];
   const size_t index_rank = sources_.sizes[node.inputs[2]].size();
   enter_space(sources_.sizes[updates]);
-  auto map = identity(sources_.sizes[updates], false);
+  const IndexMap map = own_point(sources_.sizes[updates], false);
   std::vector<int> positions(index_rank);
   std::iota(positions.begin(), positions.end(), 0);
-  CHECK(map && reduce_along(*map, positions, reduced_));
+  reduced_ = crossed_along(map, positions);
   Scatter scatter;
-  scatter.value = pull(updates, *map);
+  scatter.value = pull(updates, map);
   if (scatter.value < 0) return false;
-  IndexMap index_map(map->begin(),
-                     map->begin() + static_cast<ptrdiff_t>(index_rank));
+  IndexMap index_map(map.begin(),
+                     map.begin() + static_cast<ptrdiff_t>(index_rank));
   for (size_t i = 2; i < node.inputs.size(); ++i) {
     scatter.indices.push_back(pull(node.inputs[i], index_map));
     if (scatter.indices.back() < 0) return false;
@@ -528,16 +526,16 @@ bool Group::add_scatter(NodeId id) {
   for (size_t i = 0; i < strides.size(); ++i)
     if (std::find(attrs.axes.begin(), attrs.axes.end(), static_cast<int>(i)) ==
         attrs.axes.end())
-      scatter.at = scatter.at + scaled((*map)[window++], strides[i], 0);
+      scatter.at = scatter.at + scaled(map[window++], strides[i], 0);
   for (int axis : attrs.axes)
     scatter.indexed.push_back({sources_.sizes[id][axis], strides[axis]});
   scatter.add = node.op == Op::scatter_add;
   scatter.dtype = node.type.dtype;
   scatter.checked = sources_.checked && ir::must_stay(sources_.graph, node);
   scatter.source = node.source;
-  scatter.member = member_place(id, sources_.sizes[updates], *map);
+  scatter.member = member_place(id, sources_.sizes[updates], map);
   scatter_ = scatter;
-  members_[id] = {scatter.value, intern(*map)};
+  members_[id] = {scatter.value, intern(map)};
   return true;
 }
 
@@ -547,15 +545,14 @@ Group::Answer Group::add_box(NodeId part, const std::vector<int64_t>& size,
   CHECK(empty());
   return attempt(whole, [&] {
     enter_space(size);
-    auto map = identity(size, false);
-    if (!map) return false;
+    IndexMap map = own_point(size, false);
     bool scalar = sources_.sizes[part].empty();
     chooses_ = true;
-    ExprId value = pull(part, scalar ? IndexMap{} : *map);
+    ExprId value = pull(part, scalar ? IndexMap{} : map);
     if (value < 0 || !cuts_fit()) return false;
-    for (size_t i = 0; i < size.size(); ++i) (*map)[i].constant += offset[i];
+    for (size_t i = 0; i < size.size(); ++i) map[i].constant += offset[i];
     stores_.push_back({buffer, sources_.graph.type(whole).dtype,
-                       linearise(*map, sources_.sizes[whole], extents_.size()),
+                       linearise(map, sources_.sizes[whole], extents_.size()),
                        value});
     return true;
   });
@@ -588,10 +585,9 @@ bool Group::store_joined(NodeId whole, const std::vector<NodeId>& parts,
   std::vector<PendingStore> stores;
   int64_t start = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto member = members_.find(parts[i]);
-    if (member == members_.end()) return false;
-    const Affine offset = linearise(maps_[member->second.map],
-                                    sources_.sizes[parts[i]], extents_.size());
+    const Member& member = members_.at(parts[i]);
+    const Affine offset =
+        linearise(maps_[member.map], sources_.sizes[parts[i]], extents_.size());
     // The coordinates in the operand, of which the member is a reshape.
     const auto& sizes = sources_.sizes[node.inputs[i]];
     auto result = delinearise(offset, extents_, sizes);
@@ -601,7 +597,7 @@ bool Group::store_joined(NodeId whole, const std::vector<NodeId>& parts,
     start += sizes[axis];
     stores.push_back({buffer, node.type.dtype,
                       linearise(*at, sources_.sizes[whole], extents_.size()),
-                      member->second.value});
+                      member.value});
   }
   stores_.insert(stores_.end(), stores.begin(), stores.end());
   return true;

@@ -96,7 +96,7 @@ class Group {
   void store(ir::NodeId member, int buffer);
   /// The members' elements go to `buffer`, which holds `whole`, a concatenation
   /// of them, or of reshapes of them: `parts`, in order. False, and nothing is
-  /// done, unless all are members that vary freely.
+  /// done, unless they vary freely, and so do the reshapes at the same points.
   bool store_joined(ir::NodeId whole, const std::vector<ir::NodeId>& parts,
                     int buffer);
 
@@ -150,8 +150,8 @@ class Group {
   bool fits_with_reloads(ir::NodeId node, const IndexMap& map, ExprId& value);
   std::vector<ir::NodeId> members_to_reload(ExprId value);
   bool enter_space(const std::vector<int64_t>& shape);
-  bool reduce_along(const IndexMap& map, const std::vector<int>& axes,
-                    std::vector<bool>& reduced) const;
+  std::vector<bool> crossed_along(const IndexMap& map,
+                                  const std::vector<int>& axes) const;
 
   ExprId pull(ir::NodeId node, const IndexMap& map);
   ExprId evaluate(ir::NodeId node, const IndexMap& map);
@@ -191,6 +191,7 @@ class Group {
                                    bool kept_only);
   std::optional<IndexMap> coordinates(const Affine& offset,
                                       const std::vector<int64_t>& shape);
+  IndexMap own_point(const std::vector<int64_t>& shape, bool kept_only);
   int intern(const IndexMap& map);
   void remember(ir::NodeId node, int map, ExprId value);
   void roll_back(const Checkpoint& checkpoint);

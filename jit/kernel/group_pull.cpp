@@ -29,7 +29,7 @@ uint64_t bits_of(const uint8_t* bytes, DType dtype) {
 }  // namespace
 
 ExprId Group::fail(NodeId needs) {
-  if (failure_.needs < 0 && !failure_.split) failure_.needs = needs;
+  if (!failure_.split) failure_.needs = needs;
   return -1;
 }
 
@@ -397,10 +397,10 @@ std::optional<ExprId> Group::evaluate_stack(NodeId id, const IndexMap& map) {
   if (!view || !view->stacks) return std::nullopt;
   const auto& shape = sources_.sizes[id];
   size_t last = shape.size();
-  while (last > 0 && shape[last - 1] == 1) --last;
+  while (shape[last - 1] == 1) --last;  // it has several elements
   const auto& steps = view->places.back().steps;
   const bool side_by_side =
-      last > 0 && steps[last - 1] == 1 &&
+      steps[last - 1] == 1 &&
       std::ranges::count(steps, 0) + 1 == static_cast<ptrdiff_t>(steps.size());
   if (!through_stacks_ && !side_by_side) return std::nullopt;
   if (!readable(sources_.stored_node(view->base))) return fail(view->base);
@@ -476,8 +476,7 @@ ExprId Group::choose(NodeId id, const Affine& at, std::vector<int64_t> bounds,
                      std::vector<ExprId> operands) {
   if (operands.size() == 1) return operands[0];
   size_t crossed = 0;
-  for (size_t a = 0; a < extents_.size(); ++a)
-    crossed += at.factors[a] != 0 && extents_[a] > 1;
+  for (size_t a = 0; a < extents_.size(); ++a) crossed += at.factors[a] != 0;
   if (crossed != 1) return fail(id);
   Expr expr{.kind = Expr::Kind::choice, .dtype = exprs_[operands[0]].dtype};
   expr.at = at;

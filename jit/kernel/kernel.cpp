@@ -69,7 +69,7 @@ std::vector<bool> carried_expressions(const Nest& nest) {
 }
 
 double times_taken(const Nest& nest, int loop, double unknown) {
-  if (loop == before_turns || !nest.turns) return 1;
+  if (loop == before_turns) return 1;
   const Turns& turns = nest.turns_of(loop);
   const double own =
       turns.count < 0 ? unknown

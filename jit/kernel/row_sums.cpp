@@ -46,8 +46,8 @@ bool is_within_row(const Nest& nest, const Affine& at, size_t row,
   return span < stride;
 }
 
-/// Whether what `sums` reads of what `rows` stores is of the row being added,
-/// and otherwise neither touches what the other writes.
+/// Whether what `sums`, which can_add_rows, loads of what `rows` stores is of
+/// the row being added, and otherwise neither touches what the other writes.
 bool reads_own_rows(const Nest& rows, const Nest& sums) {
   for (const Store& store : rows.stores) {
     for (const Store& sum : sums.stores)
@@ -59,8 +59,7 @@ bool reads_own_rows(const Nest& rows, const Nest& sums) {
       Affine column = expr.at;
       column.factors[0] = 0;
       column.factors[2] = 0;
-      if (expr.kind != Expr::Kind::load || stride <= 0 ||
-          expr.at.factors[2] != stride ||
+      if (stride <= 0 || expr.at.factors[2] != stride ||
           expr.at.factors[0] != stride * orders().reduce_run ||
           !is_within_row(rows, store.at, 0, stride) ||
           !is_within_row(sums, column, 0, stride))

@@ -194,8 +194,7 @@ int64_t square_size(const Nest& nest, const Work& work) {
 
 bool is_squared(const Expr& load, int axis) {
   const int64_t across = load.at.factors[axis];
-  return load.kind == Expr::Kind::load && across != 0 && across != 1 &&
-         load.at.factors.back() == 1;
+  return across != 0 && across != 1 && load.at.factors.back() == 1;
 }
 
 /// What the loads of a vector cost that has `lanes` lanes along `axis`, each.

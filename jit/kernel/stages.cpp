@@ -58,6 +58,7 @@ int64_t leaf_size(const Nest& nest, int64_t extent, bool others,
   __builtin_unreachable();
 }
 
+/// Of a nest with a reduced axis; nothing where chunks would not be alike.
 std::optional<Chunks> chunks_of(const Nest& nest, const Machine& machine) {
   Chunks chunks{};
   int64_t outer = 1;
@@ -67,7 +68,6 @@ std::optional<Chunks> chunks_of(const Nest& nest, const Machine& machine) {
     if (axes++) outer *= nest.extents[chunks.axis];
     chunks.axis = a;
   }
-  if (axes == 0) return std::nullopt;
   chunks.size = leaf_size(nest, nest.extents[chunks.axis], axes > 1, machine);
   chunks.full = nest.extents[chunks.axis] / chunks.size;
   chunks.rest = nest.extents[chunks.axis] % chunks.size;
@@ -248,9 +248,7 @@ std::optional<Kernel> split_stages(
          partial.dtype, false});
   Kernel second{.nests = {second_stage(nest, *chunks, first_argument)},
                 .arguments = kernel.arguments};
-  kernel.nests.clear();
-  if (chunks->full)
-    kernel.nests.push_back(first_stage(nest, *chunks, false, first_argument));
+  kernel.nests = {first_stage(nest, *chunks, false, first_argument)};
   if (chunks->rest)
     kernel.nests.push_back(first_stage(nest, *chunks, true, first_argument));
   drop_arguments(kernel);

@@ -62,10 +62,10 @@ class Finder {
     const int exponent = std::ilogb(x);
     return NumberRange{exponent, exponent + 1, x > 0};
   }
+  /// Of an operand of f32.
   Known constant(ExprId id) const {
     const Expr& expr = nest_.exprs[id];
-    if (expr.kind != Expr::Kind::constant || expr.dtype != DType::F32)
-      return {};
+    if (expr.kind != Expr::Kind::constant) return {};
     return range_of(expr);
   }
 

@@ -90,10 +90,9 @@ class NestWork {
     return out;
   }
 
-  /// None of an expression that is not there: a stage may have none at all.
+  /// None of an expression that is not there.
   Axes axes_of(ExprId expr) const {
-    const bool known = expr >= 0 && static_cast<size_t>(expr) < depends_.size();
-    return known ? depends_[expr] : Axes(nest_.extents.size());
+    return expr >= 0 ? depends_[expr] : Axes(nest_.extents.size());
   }
 
   Axes with_reduced(const Reduction& reduction) const {

@@ -41,7 +41,7 @@ PlanSteps CpuLowering::product(DotTask dot, ir::Precision, Plan& plan) const {
     dot.to = plan.add_buffer(chains * elements * byte_size(dtype));
   steps.push_back({dot, {}});
   if (chains > 1)
-    steps.push_back({sum_chains(dot.to, to, dtype, dtype, elements, chains)});
+    steps.push_back({sum_chains(dot.to, to, dtype, elements, chains)});
   return steps;
 }
 

@@ -315,8 +315,7 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
   };
   for_each_part(s, chains, add);
   if (chains > 1)
-    steps.push_back(
-        {sum_chains(dot.to, to, s.dtype, s.dtype, elements, chains)});
+    steps.push_back({sum_chains(dot.to, to, s.dtype, elements, chains)});
   return steps;
 }
 
