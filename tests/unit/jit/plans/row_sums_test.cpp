@@ -90,6 +90,29 @@ TEST_CASE("no pass over rows") {
   CHECK_FALSE(is_pass([](Nest& rows, Nest&) {
     rows.stores[0].at = {columns - 1, {columns, -1}};
   }));
+  CHECK_FALSE(is_pass([](Nest& rows, Nest& added) {
+    const int64_t run = orders().reduce_run;
+    rows.stores[0].at = {columns * (run * 32 - 1), {-columns, 1}};
+    added.exprs[0].at.factors = {-columns * run, 1, -columns};
+  }));
+  // Every other row, and runs that are apart.
+  CHECK_FALSE(is_pass(
+      [](Nest&, Nest& added) { added.exprs[0].at.factors[2] = 2 * columns; }));
+  CHECK_FALSE(
+      is_pass([](Nest&, Nest& added) { added.exprs[0].at.factors[0] *= 2; }));
+  // Other rows than are reduced, and few runs.
+  CHECK_FALSE(is_pass([](Nest& rows, Nest&) { ++rows.extents[0]; }));
+  CHECK(is_pass([](Nest& rows, Nest& added) {
+    rows.extents[0] = tuning().least_rows_runs * orders().reduce_run;
+    added.extents[0] = tuning().least_rows_runs;
+  }));
+  CHECK_FALSE(is_pass([](Nest& rows, Nest& added) {
+    rows.extents[0] = (tuning().least_rows_runs - 1) * orders().reduce_run;
+    added.extents[0] = tuning().least_rows_runs - 1;
+  }));
+  // What may fail.
+  CHECK_FALSE(
+      is_pass([](Nest&, Nest& added) { added.exprs[0].checked = true; }));
   // Rows in another order.
   CHECK_FALSE(is_pass([](Nest&, Nest& added) {
     added.exprs[0].at.factors = {columns, 1, columns * 32};
@@ -99,4 +122,52 @@ TEST_CASE("no pass over rows") {
       is_pass([](Nest&, Nest& added) { added.stores[0].argument = y; }));
   CHECK_FALSE(
       is_pass([](Nest&, Nest& added) { added.stores[0].argument = x; }));
+}
+
+TEST_CASE("a pass over rows that stay in the cache") {
+  const Tuning before = tuning();
+  const Kernel kernel = pass();
+  const auto rows_with = [&](int64_t most_sums,
+                             int64_t most_cached) -> int64_t {
+    Tuning some = before;
+    some.most_rows_sums = most_sums;
+    some.most_rows_cached = most_cached;
+    set_tuning(some);
+    const auto both = rows_and_sums(kernel, Machine());
+    set_tuning(before);
+    return both ? both->sums_plan.rows_at_once : 0;
+  };
+  // Of a row of x, and of y.
+  constexpr int64_t row = columns * 4 * 2, sum = columns * 4;
+  CHECK(rows_with(sum, 8 * row) == 8);
+  CHECK(rows_with(sum, 8 * row - 1) == 4);
+  CHECK(rows_with(sum, 2 * row) == 2);
+  CHECK(rows_with(sum, 1) == 1);
+  CHECK(rows_with(sum - 1, 8 * row) == 0);
+}
+
+TEST_CASE("what adds rows, and does nothing else") {
+  const Nest sums = pass().nests[1];
+  CHECK(can_add_rows(sums));
+  CHECK(rows_at_once(sums) == tuning().most_rows_at_once);
+  const auto with = [&](const std::function<void(Nest&)>& change) {
+    Nest nest = sums;
+    change(nest);
+    CHECK(rows_at_once(nest) == 0);
+    return can_add_rows(nest);
+  };
+  const Affine at{0, {columns, 1, 0}};
+  CHECK_FALSE(with([&](Nest& nest) { nest.scan = {.argument = y, .at = at}; }));
+  CHECK_FALSE(with([&](Nest& nest) {
+    nest.scatter = {.argument = y, .at = at, .indices = {}, .indexed = {}};
+  }));
+  CHECK_FALSE(
+      with([](Nest& nest) { nest.turns = {.count = 3, .carries = {}}; }));
+  CHECK_FALSE(with([](Nest& nest) { nest.reductions.clear(); }));
+  CHECK_FALSE(with([](Nest& nest) { nest.reduced = {true, true, true}; }));
+  // Positions of the largest, and columns that lie apart.
+  CHECK_FALSE(with(
+      [](Nest& nest) { nest.reductions[0].kind = Reduction::Kind::argmax; }));
+  CHECK_FALSE(with([](Nest& nest) { nest.exprs[0].at.factors[1] = 2; }));
+  CHECK_FALSE(with([](Nest& nest) { nest.stores[0].at.factors[1] = -1; }));
 }
