@@ -360,9 +360,9 @@ bool Group::fits_with_reloads(NodeId node, const IndexMap& map, ExprId& value) {
     return false;
   }
   reload_before_ = phase;
-  value = evaluate(node, map);
+  value = evaluate(node, map);  // all that it pulls is known already
   reload_before_ = 0;
-  return value >= 0 && phases_fit(value);
+  return phases_fit(value);
 }
 
 /// There is a reduction.

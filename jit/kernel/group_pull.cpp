@@ -394,7 +394,7 @@ ExprId Group::evaluate_concat(NodeId id, const IndexMap& map) {
 /// stack.
 std::optional<ExprId> Group::evaluate_stack(NodeId id, const IndexMap& map) {
   const auto view = ir::affine_view(sources_.graph, id);
-  if (!view || !view->stacks) return std::nullopt;
+  if (!view) return std::nullopt;
   const auto& shape = sources_.sizes[id];
   size_t last = shape.size();
   while (shape[last - 1] == 1) --last;  // it has several elements

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "jit/arrange/join_kernels.h"
 #include "jit/kernel/row_sums.h"
 #include "runtime/tuning/tuning.h"
 
@@ -170,4 +171,22 @@ TEST_CASE("what adds rows, and does nothing else") {
       [](Nest& nest) { nest.reductions[0].kind = Reduction::Kind::argmax; }));
   CHECK_FALSE(with([](Nest& nest) { nest.exprs[0].at.factors[1] = 2; }));
   CHECK_FALSE(with([](Nest& nest) { nest.stores[0].at.factors[1] = -1; }));
+}
+
+TEST_CASE("a pass over rows is done once, or by all devices") {
+  const Kernel both = pass();
+  for (const bool once : {false, true})
+    for (const bool late : {false, true}) {
+      PlanSteps steps;
+      for (const Nest& nest : both.nests) {
+        steps.push_back({Kernel{.nests = {nest}, .arguments = both.arguments}});
+        drop_arguments(std::get<Kernel>(steps.back().what));
+      }
+      steps[0].once = once;
+      steps[1].once = late;
+      join_row_sums(steps, Machine());
+      REQUIRE(steps.size() == (once == late ? 1 : 2));
+      CHECK(std::get<Kernel>(steps[0].what).nests.size() == 3 - steps.size());
+      CHECK(steps[0].once == once);
+    }
 }
