@@ -97,7 +97,8 @@ TEST_CASE("what is the first of a group, or not in it") {
       "%5: f32[4, 4] = scatter %0, %0, %1 axes=[0]\n"
       "%6: i32[4, 100] = broadcast %1 axes=[0]\n"
       "%7: i32[4] = sum %6 axes=[1]\n"
-      "return %2, %3, %4, %5, %7\n";
+      "%8: f32[8, 4] = concat %4, %5 axis=0\n"
+      "return %2, %3, %7, %8\n";
   for (const NodeId first : {3, 4, 5}) {
     Nodes after(text);
     CHECK(after.add(2) == Outcome::added);
@@ -108,6 +109,7 @@ TEST_CASE("what is the first of a group, or not in it") {
     Nodes before(text);
     CHECK(before.add(first) == Outcome::added);
     CHECK_FALSE(before.group.is_plain_map());
+    CHECK_FALSE(before.group.store_joined(8, {first, first}, 7));
     // Beside a product's sums there is room for what is at their points.
     CHECK(before.add(2) == (first == 3 ? Outcome::added : Outcome::declined));
     CHECK(before.add(7) == Outcome::declined);
