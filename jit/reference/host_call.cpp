@@ -42,7 +42,7 @@ Status call_members(const HostCall& call, const ir::Node& node, int64_t member,
           {type, std::vector<uint8_t>(static_cast<size_t>(type.bytes()))});
     if (Status done = call(node, member, mine, given); !done) {
       Error error = std::move(done).error();
-      if (node.by_member && error.member < 0) error.member = m;
+      if (node.by_member) error.member = m;
       return error;
     }
     for (size_t i = 0; i < given.size(); ++i)

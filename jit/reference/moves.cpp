@@ -7,7 +7,6 @@
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
 #include "jit/scalar/element.h"
-#include "runtime/check.h"
 #include "runtime/tuning/tuning.h"
 
 namespace unisono::jit::reference {
@@ -20,9 +19,8 @@ void with_element_size(DType dtype, F&& f) {
     case 1: return f(uint8_t{});
     case 2: return f(uint16_t{});
     case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
+    default: return f(uint64_t{});
   }
-  check_failed("an element's size", __FILE__, __LINE__);
 }
 
 /// out, dense = the elements of x at `offset` along `axes`.
@@ -52,44 +50,45 @@ struct Source {
   Axes axes;
 };
 
-Source source_of(const ir::Node& node, const ir::Type& x) {
+Source transposed(const ir::Node& node, const ir::Type& x) {
+  const auto strides = dense_strides(x.sizes());
+  Source s;
+  for (int axis : ir::attrs<ir::AxesAttrs>(node).axes)
+    s.axes.add(x.shape[axis].value(), strides[axis]);
+  return s;
+}
+
+Source broadcast(const ir::Node& node, const ir::Type& x) {
   const auto strides = dense_strides(x.sizes());
   const auto result = node.type.sizes();
+  const auto& a = ir::attrs<ir::BroadcastAttrs>(node);
+  Source s{0, {result, std::vector<int64_t>(result.size(), 0)}};
+  for (size_t i = 0; i < a.axes.size(); ++i)
+    if (x.shape[i].value() != 1) s.axes.strides[a.axes[i]] = strides[i];
+  return s;
+}
+
+Source sliced(const ir::Node& node, const ir::Type& x) {
+  const auto strides = dense_strides(x.sizes());
+  const auto result = node.type.sizes();
+  const auto& a = ir::attrs<ir::SliceAttrs>(node);
   Source s;
-  switch (ir::move_of(node.op)) {
-    case ir::Move::transpose:
-      for (int axis : ir::attrs<ir::AxesAttrs>(node).axes)
-        s.axes.add(x.shape[axis].value(), strides[axis]);
-      break;
-    case ir::Move::broadcast: {
-      const auto& a = ir::attrs<ir::BroadcastAttrs>(node);
-      s.axes = {result, std::vector<int64_t>(result.size(), 0)};
-      for (size_t i = 0; i < a.axes.size(); ++i)
-        if (x.shape[i].value() != 1) s.axes.strides[a.axes[i]] = strides[i];
-      break;
-    }
-    case ir::Move::slice: {
-      const auto& a = ir::attrs<ir::SliceAttrs>(node);
-      for (size_t i = 0; i < strides.size(); ++i) {
-        // A step beyond the axis is never taken; it need not fit.
-        const int64_t step = result[i] > 1 ? a.step[i].value() : 1;
-        s.offset += a.start[i].value() * strides[i];
-        s.axes.add(result[i], step * strides[i]);
-      }
-      break;
-    }
-    case ir::Move::flip:
-      s.axes = {result, strides};
-      for (int axis : ir::attrs<ir::AxesAttrs>(node).axes) {
-        s.offset += (result[axis] - 1) * strides[axis];
-        s.axes.strides[axis] = -strides[axis];
-      }
-      break;
-    case ir::Move::reshape:
-    case ir::Move::pad:
-    case ir::Move::concat:
-      check_failed("a move with one stride along each axis", __FILE__,
-                   __LINE__);
+  for (size_t i = 0; i < strides.size(); ++i) {
+    // A step beyond the axis is never taken; it need not fit.
+    const int64_t step = result[i] > 1 ? a.step[i].value() : 1;
+    s.offset += a.start[i].value() * strides[i];
+    s.axes.add(result[i], step * strides[i]);
+  }
+  return s;
+}
+
+Source flipped(const ir::Node& node, const ir::Type& x) {
+  const auto strides = dense_strides(x.sizes());
+  const auto result = node.type.sizes();
+  Source s{0, {result, strides}};
+  for (int axis : ir::attrs<ir::AxesAttrs>(node).axes) {
+    s.offset += (result[axis] - 1) * strides[axis];
+    s.axes.strides[axis] = -strides[axis];
   }
   return s;
 }
@@ -132,20 +131,20 @@ void copy_bytes(uint8_t* to, const uint8_t* from, int64_t bytes) {
 void move(const ir::Node& node, std::span<const View> x, uint8_t* out) {
   with_element_size(node.type.dtype, [&]<class T>(T) {
     T* results = reinterpret_cast<T*>(out);
-    const T* elements = reinterpret_cast<const T*>(x[0].data);
+    const auto copy = [&](const Source& s) {
+      copy_from(results, reinterpret_cast<const T*>(x[0].data), s.offset,
+                s.axes);
+    };
     switch (ir::move_of(node.op)) {
       case ir::Move::pad:
         return pad(node, x[0], reinterpret_cast<const T*>(x[1].data), results);
       case ir::Move::concat: return concat(node, x, results);
       case ir::Move::reshape:
         return copy_bytes(out, x[0].data, node.type.bytes());
-      case ir::Move::transpose:
-      case ir::Move::broadcast:
-      case ir::Move::slice:
-      case ir::Move::flip: {
-        const Source s = source_of(node, x[0].type);
-        return copy_from(results, elements, s.offset, s.axes);
-      }
+      case ir::Move::transpose: return copy(transposed(node, x[0].type));
+      case ir::Move::broadcast: return copy(broadcast(node, x[0].type));
+      case ir::Move::slice: return copy(sliced(node, x[0].type));
+      case ir::Move::flip: return copy(flipped(node, x[0].type));
     }
   });
 }

@@ -107,6 +107,17 @@ class DenseOperands {
   bool ok_ = true;
 };
 
+/// `loop(views, data)` computes the result from dense operands.
+template <class Loop>
+Result<Value> run_dense(const ir::Node& node, std::span<const Operand> x,
+                        Loop&& loop) {
+  const DenseOperands operands(x);
+  Value out = Value::allocate(node.type.bytes());
+  if (!out.ok() || !operands.ok()) return at(node, out_of_memory(node.type));
+  loop(operands.views(), out.mutable_data());
+  return out;
+}
+
 /// Moves that need not copy: the bytes stay as they are.
 bool shares_bytes(const ir::Node& node, const Operand& x) {
   if (node.op == ir::Op::reshape) return true;
@@ -122,11 +133,9 @@ Result<Value> run_move(const ir::Node& node, std::span<const Operand> x) {
     out.set_repeated(is_one(x[0]) && node.type.elements() > 1);
     return out;
   }
-  const DenseOperands operands(x);
-  Value out = Value::allocate(node.type.bytes());
-  if (!out.ok() || !operands.ok()) return at(node, out_of_memory(node.type));
-  move(node, operands.views(), out.mutable_data());
-  return out;
+  return run_dense(node, x, [&](std::span<const View> views, uint8_t* out) {
+    move(node, views, out);
+  });
 }
 
 Error bad_index(const ir::Node& node, const BadIndex& bad) {
@@ -185,31 +194,6 @@ Result<Value> run_scatter(const ir::Node& node, std::span<const Operand> x,
   return out;
 }
 
-Result<Value> run_dense(const ir::Node& node, std::span<const Operand> x) {
-  const DenseOperands operands(x);
-  Value out = Value::allocate(node.type.bytes());
-  if (!out.ok() || !operands.ok()) return at(node, out_of_memory(node.type));
-  const auto views = operands.views();
-  uint8_t* data = out.mutable_data();
-  switch (ir::kind(node.op)) {
-    case ir::Kind::reduce: reduce(node, views[0], data); break;
-    case ir::Kind::argreduce: argreduce(node, views[0], data); break;
-    case ir::Kind::scan: scan(node, views[0], data); break;
-    case ir::Kind::sort: sort(node, views[0], data); break;
-    case ir::Kind::dot: dot(node, views[0], views[1], data); break;
-    case ir::Kind::map:
-    case ir::Kind::move:
-    case ir::Kind::source:
-    case ir::Kind::index:
-    case ir::Kind::control:
-    case ir::Kind::collective:
-    case ir::Kind::host:
-      check_failed("a kind with a loop over dense operands", __FILE__,
-                   __LINE__);
-  }
-  return out;
-}
-
 }  // namespace
 
 bool evaluates(ir::Kind kind) {
@@ -233,6 +217,11 @@ bool evaluates(ir::Kind kind) {
 Result<Value> run_node(const ir::Node& node, std::span<const Operand> x,
                        bool checked) {
   if (!fits_in_memory(node.type)) return at(node, out_of_memory(node.type));
+  const auto run_line = [&](void (*loop)(const ir::Node&, View, uint8_t*)) {
+    return run_dense(node, x, [&](std::span<const View> views, uint8_t* out) {
+      loop(node, views[0], out);
+    });
+  };
   switch (ir::kind(node.op)) {
     case ir::Kind::map: return run_map(node, x, checked);
     case ir::Kind::move: return run_move(node, x);
@@ -240,11 +229,14 @@ Result<Value> run_node(const ir::Node& node, std::span<const Operand> x,
     case ir::Kind::index:
       return node.op == ir::Op::gather ? run_gather(node, x, checked)
                                        : run_scatter(node, x, checked);
-    case ir::Kind::reduce:
-    case ir::Kind::argreduce:
-    case ir::Kind::scan:
-    case ir::Kind::sort:
-    case ir::Kind::dot: return run_dense(node, x);
+    case ir::Kind::reduce: return run_line(reduce);
+    case ir::Kind::argreduce: return run_line(argreduce);
+    case ir::Kind::scan: return run_line(scan);
+    case ir::Kind::sort: return run_line(sort);
+    case ir::Kind::dot:
+      return run_dense(node, x, [&](std::span<const View> views, uint8_t* out) {
+        dot(node, views[0], views[1], out);
+      });
     case ir::Kind::control:
     case ir::Kind::collective:
     case ir::Kind::host: break;

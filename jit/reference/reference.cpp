@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -147,6 +148,8 @@ class ReferenceRun {
   std::unordered_map<ir::AxisId, Mapped> mapped_;
   std::unordered_map<const Graph*, Plan> plans_;
   std::optional<Error> failure_;  // of the first member so far that has one
+  /// This member and those after it take no further part.
+  int64_t end_ = std::numeric_limits<int64_t>::max();
 };
 
 Error ReferenceRun::error(const Node& node, const Frame& frame,
@@ -159,6 +162,7 @@ Error ReferenceRun::error(const Node& node, const Frame& frame,
 Status ReferenceRun::drop(Scope& scope, Error error) {
   if (mapped_.empty()) return error;
   if (!failure_ || error.member < failure_->member) failure_ = std::move(error);
+  end_ = std::min(end_, failure_->member);
   // Later devices never have their turn.
   waiting_.erase(waiting_.upper_bound(device_of(failure_->member)),
                  waiting_.end());
@@ -167,10 +171,8 @@ Status ReferenceRun::drop(Scope& scope, Error error) {
 }
 
 void ReferenceRun::drop_failed(Scope& scope) const {
-  if (!failure_) return;
-  std::erase_if(scope.frames, [&](const Frame& frame) {
-    return frame.member >= failure_->member;
-  });
+  std::erase_if(scope.frames,
+                [&](const Frame& frame) { return frame.member >= end_; });
 }
 
 Result<std::vector<Values>> ReferenceRun::run(
@@ -515,7 +517,6 @@ Status ReferenceRun::run_collective(Scope& scope, NodeId id) {
   const Graph& graph = scope.graph;
   const Node& node = graph[id];
   auto& frames = scope.frames;
-  if (frames.empty()) return Unit{};
   TRY(check_axes(node, frames[0]));
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
   if (node.op == ir::Op::axis_index) {
@@ -604,14 +605,15 @@ Status ReferenceRun::make(const std::vector<WaitingCall>& calls) {
                                  call.operands, none);
     if (done) continue;
     Error error = std::move(done).error();
-    if (error.member < 0) error.member = call.member;
+    error.member = call.member;
     return error;
   }
   return Unit{};
 }
 
 /// Calls without results wait for those of earlier devices; one with results
-/// cannot, and comes after those of its own device.
+/// cannot, and comes after those of its own device. A pure one may come at any
+/// time: nothing but its results tells.
 Status ReferenceRun::run_host_call(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   const auto& a = ir::attrs<ir::HostCallAttrs>(node);
@@ -623,7 +625,10 @@ Status ReferenceRun::run_host_call(Scope& scope, NodeId id) {
     if (!given.contains(caller)) {
       const int device = device_of(frame.member);
       // Its device ended where another of its members failed.
-      if (failure_ && device >= device_of(failure_->member)) continue;
+      if (!a.pure && failure_ && device >= device_of(failure_->member)) {
+        if (!a.results.empty()) end_ = std::min(end_, frame.member);
+        continue;
+      }
       auto results = call_host_for(scope, id, frame);
       if (!results && results.error().kind == Error::Kind::cancelled)
         return results.error();
@@ -632,6 +637,7 @@ Status ReferenceRun::run_host_call(Scope& scope, NodeId id) {
     }
     if (!a.results.empty()) set_results(scope, id, frame, given[caller]);
   }
+  drop_failed(scope);
   const uint8_t nothing = 0;
   if (a.results.empty())
     for (Frame& frame : scope.frames)
@@ -652,7 +658,9 @@ Result<Values> ReferenceRun::call_host_for(Scope& scope, NodeId id,
     waiting_[device].push_back({&node, member, std::move(operands)});
     return Values();
   }
-  if (const auto earlier = waiting_.find(device); earlier != waiting_.end()) {
+  const bool pure = ir::attrs<ir::HostCallAttrs>(node).pure;
+  if (const auto earlier = waiting_.find(device);
+      !pure && earlier != waiting_.end()) {
     const auto calls = std::move(earlier->second);
     waiting_.erase(earlier);
     TRY(make(calls));
