@@ -33,8 +33,7 @@ struct Indexed {
   /// Whether a part is one short piece of memory.
   bool part_lies_together() const {
     const Axes pieces = merged(part);
-    return pieces.sizes.size() == 1 &&
-           (pieces.strides[0] == 1 || pieces.sizes[0] == 1) &&
+    return pieces.sizes.size() == 1 && pieces.strides[0] == 1 &&
            pieces.sizes[0] <= tuning().moved_between_looks;
   }
 };

@@ -334,4 +334,9 @@ return %3, %4, %5, %1, %1
   CHECK(values_of(out[2]) == Doubles{0, 1, 2});
   CHECK(values_of(out[3]) == Doubles{40});
   CHECK(values_of(out[4]) == Doubles{40});
+  // Nothing is read of what has no results.
+  const ir::Graph nothing = parsed(
+      "%0: bool = input\n%1: bool = if_else %0 then={\nreturn\n} else={\n"
+      "return\n}\nreturn %1\n");
+  CHECK(value_of(nothing, {scalar_array(DType::Bool, 1)}) == Doubles{0});
 }
