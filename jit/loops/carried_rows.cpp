@@ -33,8 +33,8 @@ using Counters = std::vector<std::optional<Counter>>;
 
 /// The number that a constant is, if it is a signed integer scalar.
 std::optional<int64_t> known_number(const Node& node) {
+  if (node.type.rank() > 0) return std::nullopt;
   const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
-  if (node.type.rank() > 0 || bytes.empty()) return std::nullopt;
   if (node.type.dtype == DType::I64) {
     int64_t value = 0;
     std::memcpy(&value, bytes.data(), sizeof value);
@@ -218,8 +218,7 @@ class BodyRewriter {
       }
       default: return out;
     }
-    if (node.type.rank() > 0 ||
-        (node.type.dtype != DType::I32 && node.type.dtype != DType::I64))
+    if (node.type.dtype != DType::I32 && node.type.dtype != DType::I64)
       return out;
     const __int128 limit = __int128{1}
                            << (node.type.dtype == DType::I32 ? 31 : 63);

@@ -92,8 +92,8 @@ std::optional<int64_t> constant_of(const Graph& graph, NodeId id) {
   if (node.op != Op::constant || !node.type.shape.empty()) return std::nullopt;
   const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
   const DType dtype = node.type.dtype;
+  if (!is_signed(dtype)) return std::nullopt;
   const auto size = static_cast<size_t>(byte_size(dtype));
-  if (!is_signed(dtype) || bytes.size() != size) return std::nullopt;
   int64_t value = 0;
   std::memcpy(&value, bytes.data(), size);  // little endian
   const int unused = static_cast<int>(64 - 8 * size);

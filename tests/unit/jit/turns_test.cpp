@@ -78,8 +78,34 @@ TEST_CASE("captured matrices are transposed where their rows are contracted") {
                    "  %3: f32[64] = dot %1, %2 contract_a=[1] contract_b=[0]\n"
                    "  %4: f32[64, 64] = neg %1\n  return %4, %3\n}\n"
                    "%3: f32[20, 64] = project %2 index=1\nreturn %3\n") == 0);
+  // Too few columns; an array of three axes.
+  CHECK(transposes(recurrence(512, 4, left)) == 0);
+  CHECK(
+      transposes("%0: f32[64] = input\n%1: f32[64, 64, 2] = input\n"
+                 "%2: f32[64] = loop %0, %1 carries=1 turns=20 body={\n"
+                 "  %0: i64 = input\n  %1: f32[64] = input\n"
+                 "  %2: f32[64, 64, 2] = input\n  %3: f32[64, 2] = dot %2, %1 "
+                 "contract_a=[1] contract_b=[0]\n"
+                 "  return %1, %3\n}\n"
+                 "%3: f32[20, 64, 2] = project %2 index=1\nreturn %3\n") == 0);
+  // One copy does for two products.
+  const std::string twice =
+      "%0: f32[48] = input\n%1: f32[64, 48] = input\n"
+      "%2: f32[48] = loop %0, %1 carries=1 turns=20 body={\n"
+      "  %0: i64 = input\n  %1: f32[48] = input\n  %2: f32[64, 48] = input\n"
+      "  %3: f32[64] = dot %2, %1 contract_a=[1] contract_b=[0]\n"
+      "  %4: f32[48] = add %1, %1\n"
+      "  %5: f32[64] = dot %4, %2 contract_a=[0] contract_b=[1]\n"
+      "  return %4, %3, %5\n}\n%3: f32[20, 64] = project %2 index=1\n"
+      "%4: f32[20, 64] = project %2 index=2\nreturn %3, %4\n";
+  CHECK(transposes(twice) == 1);
   // No bit changes.
   Bench bench;
+  {
+    const ir::Graph graph = parsed(twice);
+    RandomGraph random(7, {});
+    CHECK(difference(bench, graph, random.random_inputs(graph)) == "");
+  }
   for (const std::string& product : {left, right}) {
     const ir::Graph graph = parsed(recurrence(64, 48, product));
     RandomGraph random(7, {});
