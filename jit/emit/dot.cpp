@@ -87,10 +87,6 @@ void DotEmitter::if_else(Value condition, const std::function<void()>& yes,
 }
 
 void DotEmitter::when(Value condition, const std::function<void()>& yes) {
-  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
-    if (known->isOne()) yes();
-    return;
-  }
   if_else(condition, yes, [] {});
 }
 

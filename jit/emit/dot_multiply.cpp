@@ -262,7 +262,6 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
                             std::to_string(tile_columns);
-    if (llvm::Function* known = module_.getFunction(own)) return known;
     return micro_kernel(own,
                         {tile_rows, tile_columns, 1, rows, columns, a_panel});
   };
@@ -363,7 +362,6 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
                             std::to_string(tile_columns);
-    if (llvm::Function* known = module_.getFunction(own)) return known;
     return micro_kernel(own, {tile_rows, tile_columns, shape_.a_row,
                               shape_.a_column, packs ? width : shape_.b_row});
   };

@@ -51,8 +51,7 @@ struct EmitContext {
   /// How many f32 one instruction of the target takes, each from any of eight:
   /// 8 with AVX2, 16 with AVX-512, 4 on AArch64; 0: there is none.
   unsigned row_lanes = 0;
-  /// Where a GPU's block has a table of the module in its shared memory; null
-  /// if it has not.
+  /// Where a GPU's block has a table of the module in its shared memory.
   llvm::function_ref<llvm::Value*(llvm::GlobalVariable* table)> in_shared = {};
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};

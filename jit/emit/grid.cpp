@@ -42,7 +42,8 @@ EmitContext GridEmitter::context(unsigned lanes) {
   return context;
 }
 
-/// The block's copy of a table, for which there is room once.
+/// The block's copy of a table, for which there is room once: erf's is the only
+/// one.
 Value* GridEmitter::in_shared(llvm::GlobalVariable* table) {
   if (!grid_.table) {
     llvm::Type* type = table->getValueType();
@@ -53,7 +54,7 @@ Value* GridEmitter::in_shared(llvm::GlobalVariable* table) {
         nullptr, llvm::GlobalValue::NotThreadLocal, shared_space);
     grid_.shared_table->setAlignment(llvm::Align(128));
   }
-  if (table != grid_.table) return nullptr;
+  CHECK(table == grid_.table);
   uses_table_ = true;
   return grid_.shared_table;
 }
@@ -214,8 +215,7 @@ void GridEmitter::synchronise() {
 namespace {
 
 ID shuffle_intrinsic(int how) {
-  constexpr ID ids[] = {llvm::Intrinsic::nvvm_shfl_sync_up_i32,
-                        llvm::Intrinsic::nvvm_shfl_sync_down_i32,
+  constexpr ID ids[] = {llvm::Intrinsic::nvvm_shfl_sync_down_i32,
                         llvm::Intrinsic::nvvm_shfl_sync_idx_i32};
   return ids[how];
 }
@@ -228,8 +228,7 @@ Value* GridEmitter::shuffle(Shuffle how, Value* value, Value* by, int width) {
   const unsigned bits = type->getPrimitiveSizeInBits();
   llvm::Type* whole = b_.getIntNTy(bits);
   Value* plain = b_.CreateBitCast(value, whole);
-  const int64_t clamp =
-      (warp_threads - width) << 8 | (how == Shuffle::up ? 0 : 31);
+  const int64_t clamp = (warp_threads - width) << 8 | (warp_threads - 1);
   auto word = [&](Value* part) {
     return b_.CreateIntrinsic(shuffle_intrinsic(static_cast<int>(how)), {},
                               {i32(-1), part, by, i32(clamp)});
@@ -365,13 +364,13 @@ llvm::DIFile* GridLines::file(const std::string& path) {
 }
 
 GridLines::GridLines(llvm::Function& function, const Kernel& kernel,
-                     const SourceLines* lines)
+                     const SourceLines& lines)
     : module_(*function.getParent()), lines_(lines) {
-  if (!lines || !*lines) return;
+  if (!lines) return;
   SourceLine first;
   for (const Nest& nest : kernel.nests)
     for (const Expr& expr : nest.exprs)
-      if (!first.line && expr.source) first = (*lines)(expr.source);
+      if (!first.line && expr.source) first = lines(expr.source);
   if (!first.line) return;
   llvm::DIBuilder builder(module_);
   llvm::DIFile* where = file(first.file);
@@ -400,7 +399,7 @@ void GridLines::at(llvm::IRBuilder<>& builder, uint32_t place) {
   if (!kernel_) return;
   const auto [at, is_new] = known_.try_emplace(place);
   if (is_new) {
-    const SourceLine found = (*lines_)(place);
+    const SourceLine found = lines_(place);
     llvm::DIScope* scope = kernel_;
     if (found.line && file(found.file) != kernel_->getFile())
       scope = llvm::DILexicalBlockFile::get(module_.getContext(), kernel_,
@@ -487,7 +486,7 @@ void close_frame(GridFrame& grid) {
 }  // namespace
 
 EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
-                      const Kernel& kernel, const SourceLines* source) {
+                      const Kernel& kernel, const SourceLines& source) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Function* function =
       kernel_function(module, name, kernel.arguments.size());

@@ -25,9 +25,9 @@ struct EmittedGrid {
 };
 
 /// Appends the kernel's function to the module, which is prepared for NVPTX.
-/// With `lines`, which may be null or empty, the code says which lines it
+/// With `lines`, which may be empty, the code says which lines it
 /// computes (`.loc` in PTX).
 EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
-                      const Kernel& kernel, const SourceLines* lines = nullptr);
+                      const Kernel& kernel, const SourceLines& lines);
 
 }  // namespace unisono::jit

@@ -291,9 +291,9 @@ Value* GridEmitter::has_unusual() {
 
 namespace {
 
-/// What a constant is, if it is neither small nor large.
+/// What a constant of f32 is, if it is neither small nor large.
 std::optional<float> constant_of(const Expr& expr) {
-  if (expr.kind != Expr::Kind::constant || expr.dtype != DType::F32) return {};
+  if (expr.kind != Expr::Kind::constant) return {};
   const float x = std::bit_cast<float>(static_cast<uint32_t>(expr.bits));
   if (!(std::fabs(x) >= 0x1p-30f && std::fabs(x) <= 0x1p30f)) return {};
   return x;
@@ -311,7 +311,7 @@ Value* GridEmitter::scaled_sum(const Expr& expr, const Values& values) {
     const Expr& sum = nest_.exprs[expr.operands[1 - side]];
     if (!scale || !(*scale > 0) ||
         (std::bit_cast<uint32_t>(*scale) & 0x7fffff) != 0 ||
-        sum.kind != Expr::Kind::operation || sum.dtype != DType::F32 ||
+        sum.kind != Expr::Kind::operation ||
         (sum.op != ir::Op::add && sum.op != ir::Op::sub))
       continue;
     for (const size_t place : {0, 1}) {

@@ -26,7 +26,7 @@ class GridLines {
  public:
   /// Without `lines` nothing is said.
   GridLines(llvm::Function& function, const Kernel& kernel,
-            const SourceLines* lines);
+            const SourceLines& lines);
   /// What the builder makes from now on is at `place`; 0: not known.
   void at(llvm::IRBuilder<>& builder, uint32_t place);
 
@@ -34,7 +34,7 @@ class GridLines {
   llvm::DIFile* file(const std::string& path);
 
   llvm::Module& module_;
-  const SourceLines* lines_;
+  const SourceLines& lines_;
   llvm::DISubprogram* kernel_ = nullptr;  // null: nothing is said
   std::map<uint32_t, llvm::DebugLoc> known_;
 };
@@ -142,7 +142,7 @@ class GridEmitter final : public NestEmitter {
   int workers() const;    // threads that do a unit together
   llvm::Value* worker();  // this thread's number among the workers, i64
   void synchronise();     // the workers
-  enum class Shuffle : uint8_t { up, down, index };
+  enum class Shuffle : uint8_t { down, index };
   llvm::Value* shuffle(Shuffle how, llvm::Value* value, llvm::Value* by,
                        int width = warp_threads);
   std::vector<llvm::Value*> shuffle_all(Shuffle how,
@@ -191,8 +191,7 @@ class GridEmitter final : public NestEmitter {
   };
   void forget_row(Row& row);
   bool keeps_rows() const;
-  std::vector<bool> needed_of(const Loop& loop, bool with_stores,
-                              bool from_fresh) const;
+  std::vector<bool> needed_of(const Loop& loop, bool with_stores) const;
   std::vector<ExprId> keep_rows(const Loop& loop);
   bool keep_row(size_t e, const Loop& loop);
   bool is_read_later(size_t e, const Loop& loop) const;

@@ -108,7 +108,7 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
       loop.stores.clear();
       if (loop.reductions.empty()) return;
     }
-    loop.needed = needed_of(loop, true, true);
+    loop.needed = needed_of(loop, true);
   }
   if (loop.reductions.empty()) {
     visit_all(point, values, loop);

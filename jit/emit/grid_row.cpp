@@ -35,10 +35,9 @@ bool GridEmitter::keeps_rows() const {
   __builtin_unreachable();
 }
 
-/// What the loop computes where elements of rows are read: of those that are
-/// filled or, `from_fresh`, of all.
-std::vector<bool> GridEmitter::needed_of(const Loop& loop, bool with_stores,
-                                         bool from_fresh) const {
+/// What the loop computes where elements of rows are read.
+std::vector<bool> GridEmitter::needed_of(const Loop& loop,
+                                         bool with_stores) const {
   std::vector<bool> needed(nest_.exprs.size());
   for (int r : loop.reductions) {
     const Reduction& reduction = nest_.reductions[r];
@@ -48,8 +47,7 @@ std::vector<bool> GridEmitter::needed_of(const Loop& loop, bool with_stores,
   if (with_stores)
     for (int s : loop.stores) needed[nest_.stores[s].value] = true;
   for (size_t e = needed.size(); e-- > 0;) {
-    if (!needed[e] || (rows_[e].place >= 0 && (rows_[e].filled || from_fresh)))
-      continue;
+    if (!needed[e] || rows_[e].place >= 0) continue;
     for (ExprId operand : nest_.exprs[e].operands) needed[operand] = true;
   }
   return needed;
@@ -59,7 +57,7 @@ bool GridEmitter::is_read_later(size_t e, const Loop& loop) const {
   int last = 0;
   for (const Expr& expr : nest_.exprs) last = std::max(last, expr.phase);
   for (int phase = loop.phase + 1; phase <= last; ++phase)
-    if (needed_of(loop_of_phase(phase), true, true)[e]) return true;
+    if (needed_of(loop_of_phase(phase), true)[e]) return true;
   return false;
 }
 
@@ -71,7 +69,7 @@ bool GridEmitter::keep_row(size_t e, const Loop& loop) {
       schedule_.workers == Workers::warp ? int64_t{block_warps} : 1;
   const int64_t size = (bytes * lines * reduced_points() + 15) / 16 * 16;
   rows_[e] = {.place = row_bytes_, .bytes = bytes};
-  const std::vector<bool> reads = needed_of(loop, false, true);
+  const std::vector<bool> reads = needed_of(loop, false);
   for (size_t old = 0; old < rows_.size(); ++old) {
     const Row row = rows_[old];
     if (!row.filled || row.bytes != bytes || reads[old] ||
@@ -95,7 +93,7 @@ bool GridEmitter::keep_row(size_t e, const Loop& loop) {
 /// come first, as what they are made of may not be needed then.
 std::vector<ExprId> GridEmitter::keep_rows(const Loop& loop) {
   std::vector<ExprId> fresh;
-  const std::vector<bool> needed = needed_of(loop, true, false);
+  const std::vector<bool> needed = needed_of(loop, true);
   for (size_t e = needed.size(); e-- > 0;) {
     const Expr& expr = nest_.exprs[e];
     const bool worth = is_memory_access(expr) ||
@@ -462,13 +460,13 @@ bool GridEmitter::is_below_zero(ExprId id) const {
   if (expr.kind != Expr::Kind::operation || expr.op != ir::Op::sub)
     return false;
   const ExprId x = expr.operands[0];
-  auto is_cast = [](const Expr& e, DType from, DType to) {
+  auto is_cast_of = [](const Expr& e, DType from) {
     return e.kind == Expr::Kind::operation && e.op == ir::Op::cast &&
-           e.operand_dtype == from && e.dtype == to;
+           e.operand_dtype == from;
   };
   // Floats of 16 bits are combined as what they are in f32.
   const Expr* most = &nest_.exprs[expr.operands[1]];
-  const bool is_wide = is_cast(*most, DType::F32, expr.dtype);
+  const bool is_wide = is_cast_of(*most, DType::F32);
   if (is_wide) most = &nest_.exprs[most->operands[0]];
   if (most->kind != Expr::Kind::reduced) return false;
   const Reduction& reduction = nest_.reductions[most->reduction];
@@ -476,15 +474,14 @@ bool GridEmitter::is_below_zero(ExprId id) const {
       reduction.op != ir::Op::maximum)
     return false;
   const Expr& operand = nest_.exprs[reduction.operand];
-  return is_wide ? is_cast(operand, expr.dtype, DType::F32) &&
-                       operand.operands[0] == x
+  return is_wide ? is_cast_of(operand, expr.dtype) && operand.operands[0] == x
                  : reduction.operand == x;
 }
 
 bool GridEmitter::is_from_zero_to_one(ExprId id) const {
   const Expr& expr = nest_.exprs[id];
   return expr.kind == Expr::Kind::operation && expr.op == ir::Op::exp &&
-         expr.dtype == DType::F32 && is_below_zero(expr.operands[0]);
+         is_below_zero(expr.operands[0]);
 }
 
 /// Reciprocals of what the loop divides its elements by.

@@ -161,16 +161,6 @@ void NestEmitter::emit_unit(Value* unit) {
   }
 }
 
-/// Values of what does not change along the vectorised axis.
-Values NestEmitter::fixed_values(Point& point) {
-  std::vector<bool> fixed(nest_.exprs.size());
-  for (size_t e = 0; e < fixed.size(); ++e) fixed[e] = !in_loop_[e];
-  Values values(nest_.exprs.size());
-  point.vector_axis = -1;
-  compute(fixed, point, values);
-  return values;
-}
-
 std::vector<int> NestEmitter::all_stores() const {
   std::vector<int> stores(nest_.stores.size());
   std::iota(stores.begin(), stores.end(), 0);

@@ -112,7 +112,6 @@ class NestEmitter {
                      int64_t rows);
   std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
                                                     int down, int64_t count);
-  Values fixed_values(Point& point);
   std::vector<int> all_stores() const;
   std::pair<llvm::Value*, llvm::Value*> block_range(int axis,
                                                     llvm::Value* block);

@@ -78,8 +78,7 @@ llvm::Constant* table_element(EmitContext& context, const RowTable& table,
 
 /// A GPU's way: halves of rows side by side, so that lanes that take the same
 /// half, of whichever rows, meet each bank once. Shifted, the bits of a place
-/// are the distance from the last row (row_place); in global memory, where an
-/// address has 64 bits, the row's number is taken out of them as elsewhere.
+/// are the distance from the last row (row_place).
 std::array<llvm::Value*, table_columns> load_row(EmitContext& context,
                                                  const RowTable& table,
                                                  llvm::Value* bits) {
@@ -92,17 +91,9 @@ std::array<llvm::Value*, table_columns> load_row(EmitContext& context,
         elements.push_back(table_element(context, table, row, column + k));
   llvm::GlobalVariable* global =
       table_global(*b.GetInsertBlock()->getModule(), elements);
-  llvm::Value* start = context.in_shared ? context.in_shared(global) : nullptr;
-  llvm::Value* offset = nullptr;
-  if (start) {
-    offset = b.CreateShl(bits, 4);
-    start = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), start,
-                                         (table_rows - 1) * half_bytes);
-  } else {
-    start = global;
-    offset = b.CreateMul(b.CreateAnd(b.CreateAdd(bits, b.getInt32(7)), 7),
-                         b.getInt32(half_bytes));
-  }
+  llvm::Value* offset = b.CreateShl(bits, 4);
+  llvm::Value* start = b.CreateConstInBoundsGEP1_64(
+      b.getInt8Ty(), context.in_shared(global), (table_rows - 1) * half_bytes);
   start =
       b.CreateGEP(b.getInt8Ty(), start, b.CreateSExt(offset, b.getInt64Ty()));
   std::array<llvm::Value*, table_columns> row;

@@ -52,7 +52,7 @@ std::string GpuGenerator::llvm_text(std::span<const Kernel* const> all,
   target(capability).prepare(module);
   for (size_t i = 0; i < all.size(); ++i) {
     poll_stop();
-    emit_grid(module, fmt::format("kernel{}", i), *all[i], &lines_);
+    emit_grid(module, fmt::format("kernel{}", i), *all[i], lines_);
   }
   std::string out;
   llvm::raw_string_ostream(out) << module;
@@ -151,7 +151,7 @@ GpuGenerator::generate_module(std::span<const Kernel* const> kernels,
     for (const Kernel* kernel : kernels)
       emitted.push_back(
           emit_grid(module, fmt::format("kernel{}", first + emitted.size()),
-                    *kernel, &lines_));
+                    *kernel, lines_));
     if (dump && first > 0) name_apart(module, first);
     std::string ptx = TRY(target(capability).ptx(module));
     if (dump) {
