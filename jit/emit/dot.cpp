@@ -147,8 +147,8 @@ void DotEmitter::copy(const Panel& panel) {
   if (panel.across != 1) group = std::min<int64_t>(group, most_square);
   while (panel.width % group) group /= 2;
   if (panel.across == 1) return copy_vectors(panel, group);
-  const bool squares = panel.along == 1 && group > 1;
-  const int64_t squared = squares ? panel.there / group * group : 0;
+  // Tiles have an even number of rows, and of columns.
+  const int64_t squared = panel.along == 1 ? panel.there / group * group : 0;
   Value done = i64(0);
   if (squared) {
     done = mul(b_.CreateSDiv(panel.count, i64(group)), group);
