@@ -57,6 +57,20 @@ return %4, %5, %8
   numbers[777] = 90, numbers[1234] = -100, numbers[4999] = 1e-40f;
   CHECK(difference(bench, graph, some) == "");
   CHECK(difference(bench, graph, {wide(5000, 0), wide(5000, 100)}) == "");
+  // A function by a table, which the block has in its shared memory, of all
+  // numbers in two ways.
+  const ir::Graph table = parsed(R"(%0: f32[5000] = input
+%1: f32[5000] = input
+%2: f32[5000] = erf %0
+%3: f32[5000] = erf %1
+%4: f32[5000] = mul %3, %1
+%5: bf16[5000] = cast %0
+%6: bf16[5000] = erf %5
+return %2, %4, %6
+)");
+  CHECK(difference(bench, table, {usual(5000, 0), usual(5000, 50)}) == "");
+  CHECK(difference(bench, table, some) == "");
+  CHECK(difference(bench, table, {wide(5000, 0), wide(5000, 100)}) == "");
   // Exponentials alone.
   const ir::Graph powers = parsed(R"(%0: f32[5000] = input
 %1: f32[5000] = input
