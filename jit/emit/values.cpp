@@ -389,7 +389,7 @@ Value* NestEmitter::bounded(const Expr& expr, Value* a, Value* b) {
 /// is not what it is. Integers with a sign; others LLVM knows.
 Value* NestEmitter::divided_by_power(const Expr& expr, Value* x) {
   if ((expr.op != ir::Op::floor_div && expr.op != ir::Op::mod) ||
-      !is_signed(expr.dtype) || !is_integer(expr.dtype))
+      !is_signed(expr.dtype))
     return nullptr;
   const Expr& by = nest_.exprs[expr.operands[1]];
   if (by.kind != Expr::Kind::constant || !std::has_single_bit(by.bits) ||

@@ -2,6 +2,7 @@
 // always fail, and the lines that code says it computes.
 #include <string>
 
+#include "runtime/tuning/tuning.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
 
@@ -17,6 +18,17 @@ ir::Graph parsed(const std::string& text) {
   if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
   return *std::move(graph);
 }
+
+/// Small arrays go the way of large ones while this object lives.
+struct SmallIsLarge {
+  const Tuning before = tuning();
+  SmallIsLarge() {
+    Tuning small = before;
+    small.gpu_least_wide_map = 1;
+    set_tuning(small);
+  }
+  ~SmallIsLarge() { set_tuning(before); }
+};
 
 /// Numbers of both signs, of all sizes from 2^-100 to 2^100.
 HostArray wide(int64_t n, int from) {
@@ -38,6 +50,7 @@ HostArray usual(int64_t n, int from) {
 }  // namespace
 
 TEST_CASE("quick numbers of a GPU are those that there are") {
+  const SmallIsLarge small;
   Bench bench(simulated_gpus(1));
   const ir::Graph graph = parsed(R"(%0: f32[5000] = input
 %1: f32[5000] = input
@@ -85,6 +98,7 @@ return %4
 }
 
 TEST_CASE("sums times a power of 2 on a GPU, whatever the constants") {
+  const SmallIsLarge small;
   Bench bench(simulated_gpus(1));
   for (const std::string scale :
        {"0.5", "-0.5", "3", "1e-12", "17592186044416"})
@@ -112,6 +126,29 @@ TEST_CASE("a check that always fails, on a GPU") {
                           "return %2\n"),
                    {array(DType::F32, {4, 3},
                           {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})}) == "");
+}
+
+TEST_CASE("rows that a GPU gathers at once, and elements that it cannot") {
+  const SmallIsLarge small;
+  Bench bench(simulated_gpus(1));
+  std::vector<double> values(64 * 64), places(64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 * (i % 101);
+  for (size_t i = 0; i < places.size(); ++i) places[i] = (i * 37) % 64;
+  const HostArray table = array(DType::F32, {64, 64}, values),
+                  rows = array(DType::I32, {64}, places);
+  CHECK(difference(bench,
+                   parsed("%0: f32[64, 64] = input\n%1: i32[64] = input\n"
+                          "%2: f32[64, 64] = gather %0, %1 axes=[0]\n"
+                          "%3: i32[64] = iota axis=0\n"
+                          "%4: f32[64] = gather %0, %1, %3 axes=[0, 1]\n"
+                          "return %2, %4\n"),
+                   {table, rows}) == "");
+  // Of an array without rows they are zeros.
+  CHECK(difference(bench,
+                   parsed("%0: f32[0, 64] = input\n%1: i32[64] = input\n"
+                          "%2: f32[64, 64] = gather %0, %1 axes=[0] "
+                          "checked=false\nreturn %2\n"),
+                   {array(DType::F32, {0, 64}, {}), rows}) == "");
 }
 
 TEST_CASE("running results of bools, a warp for each row") {
@@ -151,4 +188,21 @@ TEST_CASE("code of a GPU says which lines of which files it computes") {
   CHECK(ptx.find("other.uni") != std::string::npos);
   CHECK(ptx.find("11 3") != std::string::npos);
   CHECK(ptx.find("22 5") != std::string::npos);
+  // All kernels are one text, in which they have one unit.
+  std::string text;
+  CompileObserver observer;
+  observer.dump = [&](const CodeText& code) { text += code.llvm; };
+  compiler.observe(observer);
+  REQUIRE(compiler.compile(
+      parsed("%0: f32[5000] = input\n%1: f32[5000] = sin %0 @1\n"
+             "%2: f32[5000] = cumsum %1 axis=0\n%3: f32[5000] = exp %2 @2\n"
+             "%4: f32[5000] = cumsum %3 axis=0\nreturn %4\n"),
+      options));
+  const auto count = [&](const std::string& word) {
+    int found = 0;
+    for (size_t at = 0; (at = text.find(word, at)) != text.npos; ++at) ++found;
+    return found;
+  };
+  CHECK(count("distinct !DISubprogram(") >= 2);
+  CHECK(count("distinct !DICompileUnit(") == 1);
 }
