@@ -136,7 +136,7 @@ void match_sides(const RoutineCall& call, std::vector<ArrayValue>& x) {
                    x[0]->type.to_string(), x[1]->type.to_string());
     d.add_fact(fmt::format("batch axes are {} and {}", shape_text(batch(x[0])),
                            shape_text(batch(x[1]))));
-    walk.fail(about_shapes(d, batch(x[0]), batch(x[1])));
+    walk.fail(d.about());
   }
   for (ArrayValue& side : x) {
     ir::Shape shape = *common;

@@ -108,7 +108,7 @@ ArrayValue batched_matmul(Walk& walk, ArrayValue a, ArrayValue b,
                               a->type.to_string(), b->type.to_string());
     d.add_fact(fmt::format("batch axes are {} and {}", shape_text(batch(a)),
                            shape_text(batch(b))));
-    walk.fail(about_shapes(d, batch(a), batch(b)));
+    walk.fail(d.about());
   }
   const auto stretched = [&](const ArrayValue& x) {
     ir::Shape shape = *common;

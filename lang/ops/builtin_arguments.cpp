@@ -43,8 +43,7 @@ std::string describe_argument(Argument argument) {
 
 void wrong_argument(Argument argument, const Value& value,
                     std::string_view expected) {
-  const TupleValue* all =
-      argument.written() ? argument.value().tuple() : nullptr;
+  const TupleValue* all = argument.value().tuple();
   const bool item = all && value.tuple() != all;
   Diagnostic d =
       diagnostic(Code::wrong_argument, argument.where(),

@@ -24,8 +24,8 @@ namespace {
 const std::shared_ptr<Buffer>* whole_block(const ArrayCell& cell) {
   if (!cell.array) return nullptr;
   const Sharding& sharding = cell.array->sharding();
-  if (sharding.is_split() && sharding.devices.size() > 1) return nullptr;
-  if (!is_host_memory(*sharding.devices[0])) return nullptr;
+  if (sharding.is_split() || !is_host_memory(*sharding.devices[0]))
+    return nullptr;
   const std::shared_ptr<Buffer>& block = cell.array->blocks()[0];
   return block ? &block : nullptr;  // null with Machine::compile_only
 }
@@ -41,8 +41,8 @@ bool is_sole_owner(const ArrayValue& variable,
   return true;
 }
 
-/// The one element of a cell, as i64; nothing if it is not there, or u64 beyond
-/// that.
+/// The one element of a cell of integers, as i64; nothing for other cells, if
+/// it is not there, or u64 beyond that.
 std::optional<int64_t> integer_of(const ArrayCell& cell) {
   const uint8_t* element = readable_elements(cell);
   if (!element || !is_integer(cell.type.dtype)) return std::nullopt;
@@ -67,8 +67,7 @@ std::optional<int64_t> from_start(std::optional<int64_t> at,
 std::optional<int64_t> position_of(const IndexItem& item, const ir::Dim& size) {
   if (item.kind != IndexItem::Kind::value) return std::nullopt;
   std::optional<int64_t> at;
-  if (const auto* i = item.value.get_if<IntValue>();
-      i && i->value.is_constant())
+  if (const auto* i = item.value.get_if<IntValue>())
     at = i->value.value();
   else if (const ArrayCell* array = item.value.array();
            array && array->type.rank() == 0)
@@ -104,13 +103,13 @@ std::optional<Element> element_of(Walk& walk, const CallArgument& scalar,
     return element;
   };
   if (const auto* i = scalar.value.get_if<IntValue>()) {
-    if (is_bool(dtype) || !i->value.is_constant()) return std::nullopt;
+    if (is_bool(dtype)) return std::nullopt;
     const ArrayValue number =
         walk.constant_int(i->value.value(), dtype, false, scalar.where);
     return stored(number->constant->data());
   }
   if (const auto* b = scalar.value.get_if<BoolValue>()) {
-    if (!is_bool(dtype) || !b->value) return std::nullopt;
+    if (!is_bool(dtype)) return std::nullopt;
     const uint8_t element = *b->value;
     return stored(&element);
   }
@@ -128,15 +127,10 @@ std::optional<Element> element_of(Walk& walk, const CallArgument& scalar,
       adopt_dtype(walk, *cell, dtype, scalar.where)->constant->data());
 }
 
-/// Whether arrays may change here at all.
-bool is_running(const Walk& walk) {
-  return walk.mode() == Mode::run && !walk.context().scope;
-}
-
 /// All elements of an operand, which may be a constant that holds one of them.
 const uint8_t* dense_elements(const ArrayCell& cell,
                               std::vector<uint8_t>& expanded) {
-  if (!cell.constant || cell.donated) return readable_elements(cell);
+  if (!cell.constant) return readable_elements(cell);
   const std::vector<uint8_t>& held = *cell.constant;
   const auto bytes = static_cast<size_t>(cell.type.bytes());
   if (held.size() == bytes) return held.data();
@@ -146,18 +140,14 @@ const uint8_t* dense_elements(const ArrayCell& cell,
   return expanded.data();
 }
 
+/// Of indices of i32 or i64.
 bool all_in_range(jit::reference::View index, int64_t size) {
-  return with_dtype(index.type.dtype, [&]<DType D>() {
-    using T = typename StorageOf<D>::type;
-    if constexpr (std::is_integral_v<T>) {
-      const T* at = reinterpret_cast<const T*>(index.data);
-      return std::all_of(at, at + index.type.elements(), [&](T i) {
-        return std::in_range<int64_t>(i) && static_cast<int64_t>(i) >= -size &&
-               static_cast<int64_t>(i) < size;
-      });
-    }
-    return false;
-  });
+  const auto holds = [&]<class T>(T) {
+    const T* at = reinterpret_cast<const T*>(index.data);
+    return std::all_of(at, at + index.type.elements(),
+                       [&](T i) { return i >= -size && i < size; });
+  };
+  return index.type.dtype == DType::I32 ? holds(int32_t{}) : holds(int64_t{});
 }
 
 /// A constant that will change. False if there is no memory, as below.
@@ -197,16 +187,35 @@ bool copy_array(Walk& walk, ArrayValue& variable,
   return true;
 }
 
+/// All elements of `variable`, dense and row-major, for writing, by the rules
+/// in elements.h; null where a graph has to do it. The pointer serves until
+/// somebody else may hold the array: it is asked for again for each write,
+/// which costs a few loads.
+uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
+  if (variable->constant && !make_array(walk, variable)) return nullptr;
+  const std::shared_ptr<Buffer>* block = whole_block(*variable);
+  if (!block) return nullptr;
+  Device& first = home_device(walk.machine().runtime->devices());
+  if (!is_sole_owner(variable, *block, first) &&
+      !copy_array(walk, variable, *block, first))
+    return nullptr;
+  variable->copies.clear();  // of elements that were
+  return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
+}
+
 }  // namespace
 
+bool is_computed_here(Walk& walk) {
+  const Machine& machine = walk.machine();
+  return walk.mode() == Mode::run && !machine.compile_only &&
+         home_device(machine.runtime->devices()).kind() == DeviceKind::cpu;
+}
+
 const uint8_t* readable_elements(const ArrayCell& cell) {
-  if (cell.donated) return nullptr;
-  if (cell.constant) {
-    const bool all =
-        cell.type.is_concrete() &&
-        static_cast<int64_t>(cell.constant->size()) == cell.type.bytes();
-    return all ? cell.constant->data() : nullptr;
-  }
+  if (cell.constant)
+    return static_cast<int64_t>(cell.constant->size()) == cell.type.bytes()
+               ? cell.constant->data()
+               : nullptr;
   const std::shared_ptr<Buffer>* block = whole_block(cell);
   return block ? static_cast<const uint8_t*>((*block)->data()) : nullptr;
 }
@@ -233,9 +242,7 @@ UnsetArray unset_array(Walk& walk, DType dtype, const ir::Shape& shape) {
 
 ArrayValue element_at(Walk& walk, const ArrayCell& array,
                       const std::vector<IndexItem>& items) {
-  if (!is_running(walk) || array.weak || walk.machine().compile_only ||
-      home_device(walk.machine().runtime->devices()).kind() != DeviceKind::cpu)
-    return nullptr;
+  if (!is_computed_here(walk)) return nullptr;
   const auto number = element_number(array.type.shape, items);
   const uint8_t* elements = number ? readable_elements(array) : nullptr;
   if (!elements) return nullptr;
@@ -249,7 +256,7 @@ ArrayValue element_at(Walk& walk, const ArrayCell& array,
 bool set_element(Walk& walk, ArrayValue& variable,
                  const std::vector<IndexItem>& items,
                  const CallArgument& value) {
-  if (!is_running(walk) || variable->weak) return false;
+  if (!is_computed_here(walk)) return false;
   const DType dtype = variable->type.dtype;
   const auto number = element_number(variable->type.shape, items);
   if (!number) return false;
@@ -289,7 +296,7 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
                       const ArrayValue& updates,
                       const std::vector<ArrayValue>& indices,
                       const ir::IndexAttrs& attrs, Span where) {
-  if (!is_running(walk)) return false;
+  if (!is_computed_here(walk)) return false;
   const Machine& machine = walk.machine();
   int64_t bytes = updates->type.bytes();
   for (const ArrayValue& index : indices) bytes += index->type.bytes();
@@ -311,9 +318,7 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
   if (many) {
     const std::shared_ptr<Buffer>* block = whole_block(*variable);
     Device& first = home_device(machine.runtime->devices());
-    if (!block || variable->donated || first.kind() != DeviceKind::cpu ||
-        !is_sole_owner(variable, *block, first))
-      return false;
+    if (!block || !is_sole_owner(variable, *block, first)) return false;
     if (!machine.reference_only) {
       scatter_over(walk, scatter, variable, updates, indices, attrs, where);
       return true;
@@ -328,39 +333,15 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
   return true;
 }
 
-uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
-  const ArrayCell& cell = *variable;
-  const Machine& machine = walk.machine();
-  Device& first = home_device(machine.runtime->devices());
-  if (cell.weak || cell.donated || machine.compile_only ||
-      first.kind() != DeviceKind::cpu)
-    return nullptr;
-  if (variable->constant && !make_array(walk, variable)) return nullptr;
-  const std::shared_ptr<Buffer>* block = whole_block(*variable);
-  if (!block) return nullptr;
-  if (!is_sole_owner(variable, *block, first) &&
-      !copy_array(walk, variable, *block, first))
-    return nullptr;
-  variable->copies.clear();  // of elements that were
-  return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
-}
-
 // ---- boxes -----------------------------------------------------------------
 
 namespace {
 
 using Kind = Selection::Kind;
 
-/// Whether the host may move elements of arrays here at all.
-bool moves_elements(Walk& walk) {
-  const Machine& machine = walk.machine();
-  return walk.mode() == Mode::run && !walk.context().scope &&
-         !machine.compile_only &&
-         home_device(machine.runtime->devices()).kind() == DeviceKind::cpu;
-}
-
-bool is_spread(const unisono::Array& array) {
-  return array.sharding().is_split() && array.sharding().devices.size() > 1;
+/// Whether it is not there yet, or was given away.
+bool is_pending(const ArrayValue& value) {
+  return !value->array && !value->constant;
 }
 
 /// Whether all its blocks are in memory of CPUs, not in a file.
@@ -390,7 +371,8 @@ int64_t count_of(const Elements& box) {
 /// Where a box is read at once: see read_box.
 bool is_read_at_once(Walk& walk, const unisono::Array& array,
                      const IndexPlan& plan, const Elements& box) {
-  if (is_spread(array)) return cuts_a_split_axis(plan, array.sharding());
+  if (array.sharding().is_split())
+    return cuts_a_split_axis(plan, array.sharding());
   const bool has_slices = std::ranges::any_of(
       plan.selections,
       [](const Selection& s) { return s.kind == Kind::slice; });
@@ -520,7 +502,7 @@ std::optional<Elements> box_of(const IndexPlan& plan) {
 
 ArrayValue read_box(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
                     Span where) {
-  if (!base->array || base->donated || base->weak || !moves_elements(walk) ||
+  if (!base->array || !is_computed_here(walk) ||
       std::ranges::none_of(plan.selections,
                            [](const Selection& s) { return s.moves; }))
     return nullptr;
@@ -532,7 +514,7 @@ ArrayValue read_box(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
   if (!out) return nullptr;
   Device& home = home_device(walk.machine().runtime->devices());
   CopyCounter counter{.recorder = walk.machine().recorder};
-  if (is_spread(array)) tell_place(walk, where);
+  if (array.sharding().is_split()) tell_place(walk, where);
   const Status read = read_elements(data, home, own_copy(walk, array), *box,
                                     counter_of(array, home, counter));
   if (!read) walk.fail(read.error(), where);
@@ -541,28 +523,21 @@ ArrayValue read_box(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
 
 void release(Walk& walk, const ArrayValue& variable,
              std::span<const ArrayValue> operands, Span where) {
-  const auto is_pending = [](const ArrayValue& value) {
-    return !value->array && !value->constant;
-  };
-  if (!moves_elements(walk) || is_pending(variable)) return;
+  if (!is_computed_here(walk) || is_pending(variable)) return;
   if (variable.use_count() > 1 || std::ranges::any_of(operands, is_pending))
     walk.flush(where);
 }
 
 bool store_box(Walk& walk, ArrayValue& variable, const IndexPlan& plan,
                const ArrayValue& value, bool is_joined, Span where) {
-  if (!moves_elements(walk) || variable->weak || variable->donated ||
-      (!variable->array && !variable->constant))
-    return false;
-  const bool spread = variable->array && is_spread(*variable->array);
+  if (!is_computed_here(walk) || is_pending(variable)) return false;
+  const bool spread = variable->array && variable->array->sharding().is_split();
   if (variable->array && !is_on_cpus(*variable->array)) return false;
-  const bool waits = !value->array && !value->constant;
-  if (waits && is_joined && !spread) return false;
+  if (is_pending(value) && is_joined && !spread) return false;
   const auto box = box_of(plan);
   if (!box) return false;
   release(walk, variable, {&value, 1}, where);
-  if (value->donated || (!value->array && !value->constant) ||
-      (value->array && !is_on_cpus(*value->array)))
+  if (is_pending(value) || (value->array && !is_on_cpus(*value->array)))
     return false;
   const auto written = written_array(walk, value);
   if (!written) return false;

@@ -14,6 +14,11 @@ namespace unisono::lang {
 
 struct IndexPlan;  // index_plan.h
 
+/// Whether the host itself reads, computes and writes elements: in run mode, of
+/// a program that is run and not only compiled, where the first device is a
+/// CPU.
+bool is_computed_here(Walk& walk);
+
 /// All elements of an array that is there, dense and row-major, in memory that
 /// the host reads; they stay as long as `cell` holds its array. Null if they
 /// are still to be computed, were given away, lie in pieces, on a GPU, or only
@@ -37,43 +42,37 @@ inline UnsetArray unset_array(Walk& walk, const ir::Type& type) {
   return unset_array(walk, type.dtype, type.shape);
 }
 
-/// All elements of `variable`, dense and row-major, for writing: in place if
-/// nothing else holds the array or its memory, else after they were copied into
-/// an array of `variable`'s own on the first device, which it then is. So each
-/// other holder keeps what it saw: another name, a tuple, a graph that captured
-/// the array, a journal, the host, an input of a session that may be taken
-/// back. Memory that is borrowed counts as held.
-///
-/// `variable` must be the caller's only reference, as each other one counts:
-/// it is the binding's own value, or was moved out of it. The pointer serves
-/// until somebody else may hold the array: it is asked for again for each
-/// write, which costs a few loads.
-///
-/// Null, and nothing is changed, where an update has to go through a graph: for
-/// what `readable_elements` cannot read (but constants become arrays), numbers
-/// without an element type, a first device that is a GPU, programs that are
-/// compiled and not run; and where there is no memory, which the graph will
-/// say.
-uint8_t* own_elements(Walk& walk, ArrayValue& variable);
-
 /// The element of a computed array that the items name; null where they name
 /// more, or `index` has to do it or to say what is wrong.
 ArrayValue element_at(Walk& walk, const ArrayCell& array,
                       const std::vector<IndexItem>& items);
-/// `variable[items] = value` for one element, by the rules of `update`, in
-/// place where `own_elements` allows it. False, and nothing is changed, where
-/// it is no single element, is not known yet, or `update` has to say what is
-/// wrong. A literal that the element type cannot hold is an error.
+
+// ---- writes, in run mode ----
+// They are done in place if nothing else holds the array or its memory, else
+// after its elements were copied into an array of the variable's own on the
+// first device, which it then is. So each other holder keeps what it saw:
+// another name, a tuple, a graph that captured the array, a journal, the host,
+// an input of a session that may be taken back. Memory that is borrowed counts
+// as held. `variable` must be the caller's only reference, as each other one
+// counts: it is the binding's own value, or was moved out of it.
+//
+// Each is false, and nothing is changed, where an update has to go through a
+// graph: for what `readable_elements` cannot read (but constants become
+// arrays), where is_computed_here is false, and where there is no memory, which
+// the graph will say.
+
+/// `variable[items] = value` for one element, by the rules of `update`. False,
+/// too, where it is no single element, is not known yet, or `update` has to say
+/// what is wrong. A literal that the element type cannot hold is an error.
 bool set_element(Walk& walk, ArrayValue& variable,
                  const std::vector<IndexItem>& items,
                  const CallArgument& value);
 
 /// What `scatter` with these operands (ir::Op) gives for the array that
 /// `variable` holds, written to it: by the host, or, of many elements, by
-/// compiled code to which the array is given away. False, and nothing is
-/// changed, where `own_elements` does not allow it, `updates` or `indices` are
-/// not computed yet, an index is out of range, or there are many elements and
-/// something else holds the array.
+/// compiled code to which the array is given away. False, too, where `updates`
+/// or `indices` are not computed yet, an index is out of range, or there are
+/// many elements and something else holds the array.
 bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
                       const ArrayValue& updates,
                       const std::vector<ArrayValue>& indices,
@@ -98,14 +97,13 @@ void overwrite(Walk& walk, ir::Graph graph, ArrayCell& variable,
 ArrayValue read_box(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
                     Span where);
 
-/// `variable[...] = value` for a box, by the rules of own_elements
-/// and of update_variable; `value` is checked, has the element type, and is
-/// broadcast to the box. What is pending is computed before, where `value`
-/// waits for it or it may hold the array. Of a split array each block that the
-/// box touches is written in its place, or replaced by a copy if something else
-/// holds it. False, and nothing is changed, where a graph has to do it: a
-/// variable that is not there, GPUs, all elements, or most of a large array
-/// by a value that is still to be computed.
+/// `variable[...] = value` for a box, by the rules of update_variable; `value`
+/// is checked, has the element type, and is broadcast to the box. What is
+/// pending is computed before, where `value` waits for it or it may hold the
+/// array. Of a split array each block that the box touches is written in its
+/// place, or replaced by a copy if something else holds it. False, too, where
+/// that is all elements, or most of a large array by a value that is still to
+/// be computed.
 bool store_box(Walk& walk, ArrayValue& variable, const IndexPlan& plan,
                const ArrayValue& value, bool is_joined, Span where);
 

@@ -24,7 +24,7 @@ using Kind = Selection::Kind;
 bool counts_from_end(const ir::Dim& bound) {
   const ir::Dim value = bound.substitute(
       [](uint32_t) { return std::optional<ir::Dim>(1'000'003); });
-  return value.is_constant() && !value.overflowed() && value.value() < 0;
+  return !value.overflowed() && value.value() < 0;
 }
 
 ir::Dim slice_bound(Walk& walk, const CallArgument& bound) {
@@ -96,9 +96,9 @@ SliceRange symbolic_slice(Walk& walk, std::optional<ir::Dim> start,
           ceil_div(distance, step > 0 ? ir::Dim(step) : ir::Dim(0) - step)};
 }
 
-/// The elements of a constant array of integers, if it is one.
+/// The elements of an array of integers, if it is constant.
 std::optional<std::vector<int64_t>> constant_integers(const ArrayCell& array) {
-  if (!array.constant || !is_integer(array.type.dtype)) return std::nullopt;
+  if (!array.constant) return std::nullopt;
   return with_dtype(array.type.dtype, [&]<DType D>() {
     using T = typename StorageOf<D>::type;
     std::vector<int64_t> out(array.constant->size() / sizeof(T));
@@ -297,7 +297,7 @@ class Planner {
                        s.index->type.to_string());
         d.add_note(first.where, "the first index array");
         d.set_help("index arrays are broadcast to one shape");
-        walk_.fail(about_shapes(d, plan_.computed_shape, s.index->type.shape));
+        walk_.fail(d.about());
       }
       plan_.computed_shape = *common;
     }
@@ -364,11 +364,8 @@ IndexPlan plan_index(Walk& walk, const ir::Type& type,
 
 std::vector<const Selection*> IndexPlan::layout() const {
   std::vector<const Selection*> out;
-  bool placed = !has_computed;
-  if (computed_first && !placed) {
-    out.push_back(nullptr);
-    placed = true;
-  }
+  bool placed = !has_computed || computed_first;
+  if (computed_first) out.push_back(nullptr);
   for (const Selection& s : selections) {
     const bool joins = s.kind == Kind::computed || s.kind == Kind::position;
     if (s.kind == Kind::computed && !placed) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lang/context/literals.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/carry.h"
@@ -31,7 +32,7 @@ ArrayValue slice_axes(Walk& walk, ArrayValue x, const IndexPlan& plan,
   bool partial = false;
   for (const Selection& s : plan.selections) {
     if (s.kind != Kind::slice && s.kind != Kind::position) continue;
-    const bool down = s.step.is_constant() && s.step.value() < 0;
+    const bool down = s.step.value() < 0;
     const ir::Dim& size = x->type.shape[s.axis];
     if (down) flipped.push_back(s.axis);
     attrs.start[s.axis] = down ? size - 1 - s.start : s.start;
@@ -39,7 +40,6 @@ ArrayValue slice_axes(Walk& walk, ArrayValue x, const IndexPlan& plan,
     attrs.size[s.axis] = s.size;
     partial |= !(s.size == size);
   }
-  std::sort(flipped.begin(), flipped.end());
   x = flip(walk, x, flipped, where);
   return partial ? walk.add(ir::Op::slice, {x}, std::move(attrs), where) : x;
 }
@@ -109,7 +109,7 @@ ArrayValue fitting_value(Walk& walk, const ArrayValue& base,
         diagnostic(Code::assigned_shape, value.where, out->type.to_string(),
                    ir::Type{base->type.dtype, shape}.to_string());
     d.set_label(out->type.to_string());
-    walk.fail(about_shapes(d, out->type.shape, shape));
+    walk.fail(d.about());
   }
   return out;
 }
@@ -165,7 +165,7 @@ std::optional<ArrayValue> select_update(Walk& walk, const ArrayValue& base,
 /// Whether compiled code will join what is written with what is left around it
 /// (jit/transform/simplify_index.cpp): most of a large array, by slices.
 bool is_joined(Walk& walk, const ir::Type& type, const IndexPlan& plan) {
-  if (walk.mode() != Mode::run || walk.context().scope ||
+  if (walk.mode() != Mode::run ||
       type.bytes() < walk.machine().compile_threshold)
     return false;
   int64_t written = type.elements();
@@ -450,6 +450,9 @@ std::vector<IndexItem> without_parentheses(
 void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
                   const std::vector<IndexItem>& items,
                   const CallArgument& value, bool in_place, Span where) {
+  // All of a number without an element type.
+  if (variable->weak)
+    variable = cast_to(walk, variable, default_dtype(*variable), where);
   if (scatter == ir::Op::scatter)
     if (auto out = select_update(walk, variable, items, value, where)) {
       variable = std::move(*out);
@@ -551,8 +554,10 @@ Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
     const IndexItem& item = lone_item(walk, items, where);
     std::vector<Value> out = tuple->items;
     if (walk.mode() == Mode::check && is_host_scalar(walk, item.value))
+      // An int among the items has become a number, as in any variable.
       if (const auto any = any_item(walk, *tuple);
-          any && open_type_name(*any) == open_type_name(value.value))
+          any && open_type_name(*any) == open_type_name(as_variable(
+                                             walk, value.value, value.where)))
         // One of them, and nobody knows which: each may be it.
         return make_tuple(std::vector<Value>(out.size(), *any));
     out[tuple_position(walk, *tuple, item.value, item.where)] = value.value;

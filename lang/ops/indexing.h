@@ -35,10 +35,10 @@ Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
              const CallArgument& value, Span where);
 /// The same for an array that `variable` holds, which is then the new one. In
 /// run mode, on CPUs, it is changed in place, by as much work as there are new
-/// elements, if nothing else holds it (own_elements in elements.h says what
-/// counts, and that `variable` must be the caller's only reference) and it is
-/// there; what is pending is computed before, but where most of a large array
-/// is written by one pass. Else a graph makes the new one.
+/// elements, if nothing else holds it (elements.h says what counts, and that
+/// `variable` must be the caller's only reference) and it is there; what is
+/// pending is computed before, but where most of a large array is written by
+/// one pass. Else a graph makes the new one.
 void update_variable(Walk& walk, ArrayValue& variable,
                      const std::vector<IndexItem>& items,
                      const CallArgument& value, Span where);

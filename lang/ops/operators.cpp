@@ -639,7 +639,7 @@ bool may_be_stated(const ir::Shape& a, const ir::Shape& b) {
                  ? "state that sizes are equal with `x as f32[n]`, which is "
                    "checked when it runs"
                  : "sizes must be equal, or one of them 1");
-  walk.fail(about_shapes(d, a.shape, b.shape));
+  walk.fail(d.about());
 }
 
 }  // namespace

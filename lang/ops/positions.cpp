@@ -25,7 +25,7 @@ namespace {
 class MaskElements {
  public:
   MaskElements(Walk& walk, const ArrayValue& mask, Span where) {
-    if (!mask->constant && !mask->donated) {
+    if (!mask->constant) {
       walk.force(mask, where);
       wait_for_runs(walk, where);
       if (const uint8_t* there = readable_elements(*mask)) {
@@ -96,7 +96,6 @@ class TruePositions {
   /// Stores the positions along each axis.
   template <class T>
   void store(const std::vector<T*>& out) {
-    if (sizes_.empty()) return;  // a scalar has no axes
     for_pieces([&](int64_t p) { store_piece(p, out); });
   }
 
@@ -115,8 +114,7 @@ class TruePositions {
     };
     pool_.parallel_pieces(static_cast<int64_t>(first_.size()) - 1, 1, this,
                           stopped, [&](int64_t begin, int64_t end) {
-                            for (int64_t p = begin; p < end && !stopped(); ++p)
-                              f(p);
+                            for (int64_t p = begin; p < end; ++p) f(p);
                           });
     poll_stop();
   }
@@ -261,10 +259,8 @@ std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
 ArrayValue elements_of_true(Walk& walk, const ArrayValue& base,
                             const ArrayValue& mask, Span where) {
   Device& home = home_device(walk.machine().runtime->devices());
-  if (walk.mode() != Mode::run || walk.context().scope || base->weak ||
-      mask->constant || walk.machine().compile_only || cluster_of(walk) ||
-      home.kind() != DeviceKind::cpu || mask->type.rank() == 0 ||
-      !(mask->type.shape == base->type.shape))
+  if (!is_computed_here(walk) || mask->constant || cluster_of(walk) ||
+      mask->type.rank() == 0 || mask->type.shape != base->type.shape)
     return nullptr;
   const MaskElements elements(walk, mask, where);
   const uint8_t* from = readable_elements(*base);
@@ -283,8 +279,7 @@ ArrayValue elements_of_true(Walk& walk, const ArrayValue& base,
     case 1: store(uint8_t{}); break;
     case 2: store(uint16_t{}); break;
     case 4: store(uint32_t{}); break;
-    case 8: store(uint64_t{}); break;
-    default: return nullptr;
+    default: store(uint64_t{});
   }
   return out.array;
 }

@@ -48,34 +48,22 @@ inline std::optional<ir::Dim> broadcast_size(Walk& walk, const ir::Dim& a,
   return b.is_open() ? walk.open_size() : b;
 }
 
-/// A part of `a` that is cut into n equal ones.
+/// A part of `a` that is cut into n equal ones; n is not 0.
 inline std::optional<ir::Dim> equal_parts(const ir::Dim& a, const ir::Dim& n) {
   if (auto part = exact_div(a, n)) return part;
   const bool open = a.is_open() || n.is_open();
-  return open && n != ir::Dim(0) ? std::optional(floor_div(a, n))
-                                 : std::nullopt;
+  return open ? std::optional(floor_div(a, n)) : std::nullopt;
 }
 
 inline bool is_one(const ir::Dim& size) {
   return same_size(size, ir::Dim(1)).has_value();
 }
 
-/// `Diagnostic::about` of two shapes: only running tells whether they are one
-/// if no size is certainly another.
-inline Diagnostic& about_shapes(Diagnostic& diagnostic, const ir::Shape& a,
-                                const ir::Shape& b) {
-  if (!same_sizes(a, b)) return diagnostic.about();
-  for (size_t i = 0; i < a.size(); ++i) diagnostic.about(a[i] - b[i]);
-  return diagnostic;
-}
-
-/// A size along an array's axis as a program may write it: a number, `n`,
-/// `len(v)`, `shape(v)[1]`.
-inline std::string written_size(const CallArgument& array, const ir::Dim& size,
-                                int axis = 0) {
-  if (!size.is_open()) return size.to_string();
-  return axis == 0 ? fmt::format("len({})", array.where.text())
-                   : fmt::format("shape({})[{}]", array.where.text(), axis);
+/// The length of an array as a program may write it: a number, `n`, `len(v)`.
+inline std::string written_size(const CallArgument& array,
+                                const ir::Dim& size) {
+  return size.is_open() ? fmt::format("len({})", array.where.text())
+                        : size.to_string();
 }
 
 }  // namespace unisono::lang

@@ -12,7 +12,6 @@
 #include "lang/context/literals.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
-#include "runtime/cluster/cluster_device.h"
 #include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
@@ -32,18 +31,10 @@ bool is_small(const Machine& machine, ir::Op op,
   return bytes < most;
 }
 
-/// Whether arrays are computed here, by the host where it can.
-bool is_computed_here(Walk& walk) {
-  const Machine& machine = walk.machine();
-  return walk.mode() == Mode::run && !walk.context().scope &&
-         !machine.compile_only &&
-         home_device(machine.runtime->devices()).kind() == DeviceKind::cpu;
-}
-
 /// The elements of an operand; nothing where they are not there.
 std::optional<jit::reference::Value> value_of(const ArrayCell& cell) {
   using jit::reference::Value;
-  if (cell.constant && !cell.donated) {
+  if (cell.constant) {
     const auto held = static_cast<int64_t>(cell.constant->size());
     Value value = Value::view(cell.constant->data(), held);
     value.set_repeated(held != cell.type.bytes());
@@ -92,7 +83,7 @@ std::optional<DType> one_dtype(const Value& a, const Value& b) {
     const ArrayCell* cell = number.array();
     const bool is_int =
         cell ? is_integer(cell->type.dtype) : number.is<IntValue>();
-    if (cell && !(cell->weak && cell->constant)) return false;
+    if (cell && !cell->constant) return false;
     if (cell && cell->type.dtype == DType::U64) return false;  // beyond i64
     return is_floating(dtype) ? cell || is_int : is_integer(dtype) && is_int;
   };
@@ -151,11 +142,6 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   const auto dtype = one_dtype(a.value, b.value);
   const ir::Op operation = *operation_of(op);
   if (!dtype || !ir::admits(operation, *dtype)) return nullptr;
-  const auto is_known = [](const Value& value) {
-    const auto* i = value.get_if<IntValue>();
-    return !i || i->value.is_constant();
-  };
-  if (!is_known(a.value) || !is_known(b.value)) return nullptr;
 
   // Its own shape if it is an array, else none.
   const ArrayCell *x = a.value.array(), *y = b.value.array();
@@ -200,9 +186,7 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
 
 ArrayValue number_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                          const CallArgument& b) {
-  if (walk.mode() != Mode::run || walk.context().scope ||
-      !walk.context().derivatives.empty())
-    return nullptr;
+  if (walk.mode() != Mode::run) return nullptr;
   const ir::Op operation = *operation_of(op);
   const OpClass cls = class_of(op);
   const bool comparison = cls == OpClass::comparison;
@@ -216,16 +200,14 @@ ArrayValue number_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   for (int i = 0; i < 2; ++i) {
     const CallArgument& operand = *operands[i];
     if (const auto* cell = operand.value.get_if<ArrayValue>()) {
-      const bool plain = (*cell)->weak && (*cell)->constant &&
-                         (*cell)->type.dtype == dtype && !(*cell)->donated &&
-                         !(*cell)->int_argument && (*cell)->varies.empty() &&
-                         (*cell)->call_numbers.empty();
+      const bool plain =
+          (*cell)->weak && (*cell)->constant && (*cell)->type.dtype == dtype;
       if (!plain) return nullptr;
       numbers[i] = *cell;
       continue;
     }
     const auto* n = operand.value.get_if<IntValue>();
-    if (!n || !n->value.is_constant() || dtype != DType::I64) return nullptr;
+    if (!n || dtype != DType::I64) return nullptr;
     numbers[i] =
         walk.constant_int(n->value.value(), dtype, true, operand.where);
   }
@@ -239,8 +221,7 @@ ArrayValue small_product(Walk& walk, const Value& a, const Value& b) {
   const DType dtype = x->type.dtype;
   const ir::Shape &left = x->type.shape, &right = y->type.shape;
   if ((dtype != DType::F32 && dtype != DType::F64) || y->type.dtype != dtype ||
-      x->weak || y->weak || left.size() != 2 || right.size() != 2 ||
-      left[1] != right[0])
+      left.size() != 2 || right.size() != 2 || left[1] != right[0])
     return nullptr;
   const int64_t m = left[0].value(), k = left[1].value(), n = right[1].value();
   const int64_t most = walk.machine().compile_threshold / 4 / byte_size(dtype);

@@ -15,7 +15,6 @@
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
 #include "lang/walk/function_code.h"
-#include "runtime/cluster/cluster_device.h"
 #include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
@@ -68,10 +67,7 @@ ir::Dim member_count(Walk& walk, const Value& over, Span where) {
 ArrayValue stacked_scalars(Walk& walk,
                            const std::vector<std::vector<Value>>& items,
                            size_t leaf) {
-  if (walk.mode() != Mode::run || walk.context().scope ||
-      walk.machine().compile_only ||
-      home_device(walk.machine().runtime->devices()).kind() != DeviceKind::cpu)
-    return nullptr;
+  if (!is_computed_here(walk)) return nullptr;
   const auto as_i32 = [](const Value& value) {
     const auto* i = value.get_if<IntValue>();
     return i && i->value.is_constant() && !i->value.overflowed() &&

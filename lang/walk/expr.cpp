@@ -401,7 +401,7 @@ Value Walker::unary_expr(const Unary& e, const Env& env) {
 CallArgument Walker::operand(const Expr& e, const Env& env) {
   const auto* literal = as<FloatLiteral>(e);
   if (!literal || literal->suffix || walk_.mode() != Mode::run ||
-      walk_.context().scope || walk_.machine().compile_only)
+      walk_.machine().compile_only)
     return argument(e, env);
   enter(e.span);
   ArrayValue& kept = s_.literals[literal];

@@ -449,8 +449,8 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* window_at) {
 
 bool Walker::may_run_code() const {
   const Machine& machine = walk_.machine();
-  return walk_.mode() == Mode::run && !walk_.context().scope && !s_.attempt &&
-         !s_.walks_again && !machine.reference_only && !machine.compile_only &&
+  return walk_.mode() == Mode::run && !s_.attempt && !s_.walks_again &&
+         !machine.reference_only && !machine.compile_only &&
          machine.limits.steps == 0;
 }
 

@@ -504,6 +504,7 @@ void Walk::donate(const ArrayValue& value, const Donation& donation) {
   if (state_->undo) state_->undo->keep(value);
   value->donated = std::make_shared<const Donation>(donation);
   value->array.reset();
+  value->constant.reset();
   value->copies.clear();
 }
 

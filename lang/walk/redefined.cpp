@@ -67,7 +67,8 @@ void Undo::keep(const ArrayValue& value) {
       holdings.add(*env);
     held_ = holdings.take();
   }
-  if (held_->contains(value.get())) kept_.push_back({value, value->array});
+  if (held_->contains(value.get()))
+    kept_.push_back({value, value->array, value->constant});
 }
 
 void Walk::forget_absent() {
@@ -87,6 +88,7 @@ void Undo::take_back() {
   for (Kept& kept : kept_) {
     kept.value->donated = nullptr;
     kept.value->array = std::move(kept.array);
+    kept.value->constant = std::move(kept.constant);
   }
 }
 

@@ -167,6 +167,7 @@ class Undo {
   struct Kept {
     ArrayValue value;
     std::optional<unisono::Array> array;
+    std::shared_ptr<const std::vector<uint8_t>> constant;
   };
   Env globals_;
   Names names_;
