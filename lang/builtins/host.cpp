@@ -64,7 +64,7 @@ Value builtin_size(CallOf<"size">& call) {
   const ir::Type type = array_argument(call["x"])->type;
   if (call["axis"].given())
     return IntValue{type.shape[axis_argument(call["axis"], type)]};
-  return IntValue{ir::element_count(type.shape)};
+  return checked_int(call.walk, ir::element_count(type.shape), call.where);
 }
 
 Value builtin_len(CallOf<"len">& call) {

@@ -180,6 +180,14 @@ ArrayValue index_range(Walk& walk, const ir::Dim& start, const ir::Dim& step,
 ArrayValue as_index(Walk& walk, const ArrayValue& x, Span where) {
   const DType d = x->type.dtype;
   if (d == DType::I32 || d == DType::I64) return x;
+  if (d == DType::U64) {
+    // What i64 does not hold is out of range, and no place from the end.
+    const ArrayValue most = walk.constant_int(INT64_MAX, d, false, where);
+    const ArrayValue held =
+        apply(walk, ir::Op::minimum, x,
+              broadcast_to(walk, most, x->type.shape, where), where);
+    return cast_to(walk, held, DType::I64, where);
+  }
   return cast_to(walk, x, byte_size(d) < 4 ? DType::I32 : DType::I64, where);
 }
 

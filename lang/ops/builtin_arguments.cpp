@@ -93,8 +93,7 @@ ir::Dim int_argument_or(Argument argument, ir::Dim otherwise) {
 
 int64_t known_int_argument(Argument argument) {
   const ir::Dim value = int_argument(argument);
-  if (!value.is_constant() || value.overflowed())
-    not_known(argument, value.is_open());
+  if (!value.is_constant()) not_known(argument, value.is_open());
   return value.value();
 }
 
@@ -153,8 +152,7 @@ std::vector<int64_t> known_ints_argument(Argument argument) {
     auto number = as_int(argument, value);
     if (!number)
       wrong_argument(argument, value, "an `int` or a tuple of `int`s");
-    if (!number->is_constant() || number->overflowed())
-      not_known(argument, number->is_open());
+    if (!number->is_constant()) not_known(argument, number->is_open());
     out.push_back(number->value());
   };
   if (const TupleValue* tuple = argument.value().tuple())

@@ -344,13 +344,6 @@ bool is_pending(const ArrayValue& value) {
   return !value->array && !value->constant;
 }
 
-/// Whether all its blocks are in memory of CPUs, not in a file.
-bool is_on_cpus(const unisono::Array& array) {
-  return std::ranges::all_of(array.sharding().devices, [](Device* device) {
-    return device->kind() == DeviceKind::cpu && device->index() >= 0;
-  });
-}
-
 /// Whether an axis that is cut over devices is selected only in part.
 bool cuts_a_split_axis(const IndexPlan& plan, const Sharding& sharding) {
   return std::ranges::any_of(plan.selections, [&](const Selection& s) {
@@ -426,7 +419,7 @@ std::optional<unisono::Array> written_array(Walk& walk,
 /// Makes the block its array's own: of what something else holds, a copy.
 void make_own(Walk& walk, std::shared_ptr<Buffer>& block, Device& device,
               Span where) {
-  if (block.use_count() == 1 && block->device() == &device) return;
+  if (block.use_count() == 1) return;
   LineTimes* times = line_times(walk);
   if (times)
     times->note(0,
@@ -508,7 +501,7 @@ ArrayValue read_box(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
     return nullptr;
   const unisono::Array& array = *base->array;
   const auto box = box_of(plan);
-  if (!box || !is_on_cpus(array) || !is_read_at_once(walk, array, plan, *box))
+  if (!box || is_in_file(array) || !is_read_at_once(walk, array, plan, *box))
     return nullptr;
   auto [out, data] = unset_array(walk, base->type.dtype, plan.shape());
   if (!out) return nullptr;
@@ -532,12 +525,12 @@ bool store_box(Walk& walk, ArrayValue& variable, const IndexPlan& plan,
                const ArrayValue& value, bool is_joined, Span where) {
   if (!is_computed_here(walk) || is_pending(variable)) return false;
   const bool spread = variable->array && variable->array->sharding().is_split();
-  if (variable->array && !is_on_cpus(*variable->array)) return false;
+  if (variable->array && is_in_file(*variable->array)) return false;
   if (is_pending(value) && is_joined && !spread) return false;
   const auto box = box_of(plan);
   if (!box) return false;
   release(walk, variable, {&value, 1}, where);
-  if (is_pending(value) || (value->array && !is_on_cpus(*value->array)))
+  if (is_pending(value) || (value->array && is_in_file(*value->array)))
     return false;
   const auto written = written_array(walk, value);
   if (!written) return false;

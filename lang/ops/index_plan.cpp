@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lang/context/literals.h"
 #include "lang/ops/builtin_arguments.h"
@@ -96,7 +97,8 @@ SliceRange symbolic_slice(Walk& walk, std::optional<ir::Dim> start,
           ceil_div(distance, step > 0 ? ir::Dim(step) : ir::Dim(0) - step)};
 }
 
-/// The elements of an array of integers, if it is constant.
+/// The elements of an array of integers, if it is constant; what i64 does not
+/// hold as the greatest that it does.
 std::optional<std::vector<int64_t>> constant_integers(const ArrayCell& array) {
   if (!array.constant) return std::nullopt;
   return with_dtype(array.type.dtype, [&]<DType D>() {
@@ -106,7 +108,8 @@ std::optional<std::vector<int64_t>> constant_integers(const ArrayCell& array) {
       for (size_t i = 0; i < out.size(); ++i) {
         T value;
         std::memcpy(&value, array.constant->data() + i * sizeof(T), sizeof(T));
-        out[i] = static_cast<int64_t>(value);
+        out[i] = std::in_range<int64_t>(value) ? static_cast<int64_t>(value)
+                                               : INT64_MAX;
       }
     }
     return std::optional(std::move(out));
@@ -236,7 +239,7 @@ class Planner {
                             shown_type(*given).to_string())
                      .set_help("round and cast first: `i32(floor(x))`"));
     const ArrayValue array =
-        given->weak ? cast_to(walk_, given, DType::I64, where) : given;
+        given->weak ? cast_to(walk_, given, given->type.dtype, where) : given;
     const ir::Dim& size = type_.shape[axis_];
     bool checked = true;
     const auto known = constant_integers(*array);

@@ -332,7 +332,7 @@ std::optional<Value> any_item(Walk& walk, const TupleValue& tuple) {
     if (leaf.is<StrValue>()) return StrValue{};
     if (leaf.is<BoolValue>()) return BoolValue{};
     if (leaf.is<IntValue>()) return unknown_int(walk);
-    value = value && leaf.array();
+    value &= leaf.array() != nullptr;
     if (alike || !leaf.array()) return leaf;
     ir::Shape shape = leaf.array()->type.shape;
     for (ir::Dim& size : shape)

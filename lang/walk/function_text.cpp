@@ -280,6 +280,7 @@ uint32_t FunctionCompiler::Body::index_register(const Operand& index,
   const DType dtype = index.kind.dtype;
   if (index.kind.is(Form::scalar) && is_integer(dtype) && !index.known) {
     if (dtype == DType::I64) return index.place;
+    if (dtype == DType::U64) give_up(where, "an index that i64 may not hold");
     emit(jit::cast_step(dtype, DType::I64), place, index.place);
     return place;
   }
