@@ -211,7 +211,7 @@ const Case open_cases[] = {
     {"print(zeros(f32[2, n]) @ zeros(f32[len(x[x > 3]), 2]))",
      "U0360 8: `@` of f32[2, 1] and f32[2, 2]: "},
     {"print(y @ (2, y)[n - 1])",
-     "U0358 8: `@` needs arrays of rank 1 or more, got f32[3] and i32"},
+     "U0358 8: `@` needs arrays of rank 1 or more, got f32[3] and f32"},
     {"print(x[k - 7])", "U0502 8: index -6 is out of bounds for size 5"},
     {"y[k - 7] = 3.0", "U0502 8: index -6 is out of bounds for size 3"},
     {"y[[k - 7]] = 3.0", "U0502 8: index -6 is out of bounds for size 3"},
