@@ -54,6 +54,14 @@ TEST_CASE("no memory on a GPU: what programs captured goes with its name") {
   must(*machine, "print(f(1.0))\n", "3145728.0\n");
 }
 
+TEST_CASE("no memory on a GPU: the places where an array is true") {
+  auto machine = simulated_machine("devices=1;memory=2M");
+  must(*machine, "let mask = arange(500_000) >= 0\n");
+  must_lack(*machine, "let places = nonzero(mask)[0]\n",
+            "it is for i32[500000]", "2000000", "1:22");
+  must(*machine, "print(len(nonzero(mask[:7])[0]))\n", "7\n");
+}
+
 TEST_CASE("no memory on a GPU: copies of what was captured go with it") {
   auto machine = simulated_machine("devices=2;memory=11M");
   must(*machine, "var w = zeros(" + std::string(array) + ") + 1.0\n");
