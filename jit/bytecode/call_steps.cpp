@@ -62,7 +62,7 @@ bool compute(int64_t a, int64_t b, int64_t& out) {
     out = a >> std::min<int64_t>(b, 63);
   }
   if constexpr (op == IntOp::shift_left) {
-    if (b < 0 || b > 62) return false;
+    if (b < 0 || b > 63) return false;
     out = static_cast<int64_t>(static_cast<uint64_t>(a) << b);
     return (out >> b) == a;
   }

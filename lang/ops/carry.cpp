@@ -17,14 +17,17 @@ bool same_function(const Value& a, const Value& b) {
   const auto *x = a.get_if<Function>(), *y = b.get_if<Function>();
   if (!x || !y) return false;
   if (*x == *y) return true;
-  const auto *f = std::get_if<Closure>(&(*x)->what),
-             *g = std::get_if<Closure>(&(*y)->what);
-  if (f && g)
-    return f->environment == g->environment && f->definition == g->definition &&
-           f->lambda == g->lambda;
+  // A builtin may have two names.
   const auto *p = std::get_if<const Builtin*>(&(*x)->what),
              *q = std::get_if<const Builtin*>(&(*y)->what);
   return p && q && *p == *q;
+}
+
+/// Whether both are a T with one `part`.
+template <class T, class Part>
+bool same(const Value& a, const Value& b, Part T::* part) {
+  const auto *x = a.get_if<T>(), *y = b.get_if<T>();
+  return x && y && x->*part == y->*part;
 }
 
 /// A leaf that must be computed: only its type is there.
@@ -60,28 +63,15 @@ bool grow_dependence(ArrayCell& before, const ArrayCell& after) {
 }  // namespace
 
 bool same_host_value(const Value& a, const Value& b) {
-  if (a.is<UnsetValue>() && b.is<UnsetValue>()) return true;
-  if (same_function(a, b)) return true;
-  if (const auto *x = a.get_if<AxisValue>(), *y = b.get_if<AxisValue>(); x && y)
-    return x->axis == y->axis;
-  if (const auto *x = a.get_if<SplitValue>(), *y = b.get_if<SplitValue>();
-      x && y)
-    return x->axis == y->axis;
-  if (const auto *x = a.get_if<ModuleValue>(), *y = b.get_if<ModuleValue>();
-      x && y)
-    return x->environment == y->environment;
-  if (const auto *x = a.get_if<TypeAliasValue>(),
-      *y = b.get_if<TypeAliasValue>();
-      x && y)
-    return x->definition == y->definition;
-  if (const auto *x = a.get_if<RangeValue>(), *y = b.get_if<RangeValue>();
-      x && y)
-    return x->start_stop_step == y->start_stop_step;
-  if (const auto *x = a.get_if<ManyValue>(), *y = b.get_if<ManyValue>(); x && y)
-    return x->item == y->item;
-  if (a.is<ArrayValue>() || b.is<ArrayValue>()) return false;
+  if (a.any.index() != b.any.index() || a.is<ArrayValue>()) return false;
+  if (a.is<UnsetValue>() || same_function(a, b) ||
+      same(a, b, &AxisValue::axis) || same(a, b, &SplitValue::axis) ||
+      same(a, b, &ModuleValue::environment) ||
+      same(a, b, &TypeAliasValue::definition) ||
+      same(a, b, &RangeValue::start_stop_step) || same(a, b, &ManyValue::item))
+    return true;
   if (const auto *x = a.get_if<StrValue>(), *y = b.get_if<StrValue>();
-      x && y && x->deferred && y->deferred)
+      x && x->deferred && y->deferred)
     return growing_number(*x) != 0 && growing_number(*x) == growing_number(*y);
   const auto equal = host_equal(a, b);
   return equal && *equal && **equal;
@@ -191,21 +181,17 @@ Value with_sizes_of(Walk& walk, const Value& before, const Value& after) {
 bool same_carry(Walk& walk, Value& before, const Value& given,
                 const AxisSet& extra, bool& grown) {
   const Value after = with_sizes_of(walk, before, given);
+  if (tree_size(before).leaves != tree_size(after).leaves) return false;
   std::vector<Value> leaves;
   for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
   size_t next = 0;
   bool same = true;
   for_each_leaf(before, [&](const Value& leaf) {
-    if (next >= leaves.size()) {
-      same = false;
-      return;
-    }
     const Value& now = leaves[next++];
     ArrayCell* cell = leaf.array();
     const ArrayCell* new_cell = now.array();
     const auto* text = leaf.get_if<StrValue>();
-    const bool any_text =
-        text && !text->value && !text->deferred && !walk.in_compiled_code();
+    const bool any_text = text && !text->value && !text->deferred;
     if (any_text && now.is<StrValue>()) return;
     if (!cell || !new_cell) {
       same &= !cell && !new_cell && same_host_value(leaf, now);
@@ -216,7 +202,7 @@ bool same_carry(Walk& walk, Value& before, const Value& given,
       grown = true;
     }
     grown |= take_type(*cell, *new_cell);
-    same &= cell->type == new_cell->type && cell->weak == new_cell->weak;
+    same &= cell->type == new_cell->type;
     grown |= grow_dependence(*cell, *new_cell);
     const AxisSet varies = join(join(cell->varies, new_cell->varies), extra);
     if (varies == cell->varies) return;
@@ -225,7 +211,7 @@ bool same_carry(Walk& walk, Value& before, const Value& given,
     tell_derivatives(walk.context(), *cell);
     grown = true;
   });
-  return same && next == leaves.size() && type_name(before) == type_name(after);
+  return same && type_name(before) == type_name(after);
 }
 
 void gather_leaves(Walk& walk, const Value& value, const Value& shape,
@@ -291,11 +277,12 @@ std::vector<ArrayValue> project_all(Walk& walk, const ArrayValue& node,
 namespace {
 
 /// What stands in a tuple of which only running tells how long it is: of text
-/// and numbers the type alone.
+/// and numbers the type alone, as the items differ in the rest.
 Value as_item(Walk& walk, const Value& value) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     if (leaf.is<StrValue>()) return StrValue{};
     if (leaf.is<BoolValue>()) return BoolValue{};
+    if (leaf.is<IntValue>()) return IntValue{walk.open_size()};
     const ArrayCell* array = leaf.array();
     return array ? carry_shape(walk, leaf, {}) : leaf;
   });
@@ -333,6 +320,12 @@ std::optional<Value> common_item(
     }
   }
   return item;
+}
+
+Value item_of(Walk& walk, const ManyValue& many) {
+  return map_leaves(*many.item, [&](const Value& leaf) -> Value {
+    return leaf.is<IntValue>() ? Value(IntValue{walk.open_size()}) : leaf;
+  });
 }
 
 }  // namespace unisono::lang

@@ -55,6 +55,8 @@ std::optional<Value> common_item(
     Walk& walk, const Value& a, const Value& b,
     const std::function<std::optional<Value>(const Value&, const Value&)>&
         meet);
+/// An item of it, whose ints need not be those of another item.
+Value item_of(Walk& walk, const ManyValue& many);
 
 /// The first `count` results of a control node or a call of the host.
 std::vector<ArrayValue> project_all(Walk& walk, const ArrayValue& node,

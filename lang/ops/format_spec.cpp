@@ -143,33 +143,36 @@ std::string integer_text(uint64_t magnitude, bool negative,
   return laid_out(negative, body, spec);
 }
 
-void strip_zeros(std::string& digits) {
-  while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
-}
-
 /// As Python shows a float by a precision without a type: so many digits, at
 /// least one of them after the point, with an exponent where that cannot be.
 std::string general_text(double magnitude, int precision) {
   if (!std::isfinite(magnitude)) return fmt::format("{}", magnitude);
   precision = std::max(precision, 1);
   const std::string text = fmt::format("{:.{}e}", magnitude, precision - 1);
-  const size_t e = text.find('e');
-  const bool down = text[e + 1] == '-';
-  const int size = number(std::string_view(text).substr(e + 2));
-  std::string digits = text.substr(0, 1);
-  if (precision > 1) digits += text.substr(2, e - 2);
-  strip_zeros(digits);
-  const int point = (down ? -size : size) + 1;
+  const Decimal decimal = read_scientific(text);
+  const int point = decimal.exponent + 1;
   if (point <= -4 || point > precision - 1) {
-    const std::string rest = digits.substr(1);
-    return digits.substr(0, 1) + (rest.empty() ? "" : "." + rest) +
-           text.substr(e);
+    const std::string rest = decimal.digits.substr(1);
+    return decimal.digits.substr(0, 1) + (rest.empty() ? "" : "." + rest) +
+           text.substr(text.find('e'));
   }
-  const int count = static_cast<int>(digits.size());
+  const int count = static_cast<int>(decimal.digits.size());
   return fmt::format("{:.{}f}", magnitude, std::max(count - point, 1));
 }
 
 }  // namespace
+
+Decimal read_scientific(std::string_view text) {
+  Decimal out;
+  const size_t e = text.find('e');
+  for (const char c : text.substr(0, e))
+    if (c != '.') out.digits += c;
+  while (out.digits.size() > 1 && out.digits.back() == '0')
+    out.digits.pop_back();
+  const int size = number(text.substr(e + 2));
+  out.exponent = text[e + 1] == '-' ? -size : size;
+  return out;
+}
 
 bool FormatSpec::is_float() const { return is_one_of(type, float_types); }
 

@@ -35,6 +35,15 @@ std::string format_integer(uint64_t value, const FormatSpec& spec);
 /// `shortest` is the text to show where there is neither precision nor type.
 std::string format_float(double value, std::string shortest,
                          const FormatSpec& spec);
+/// The digits of a number, without zeros at the end, and the power of ten of
+/// the first.
+struct Decimal {
+  std::string digits;
+  int exponent = 0;
+};
+/// Of "1.250e-05", a finite number that is not negative.
+Decimal read_scientific(std::string_view text);
+
 /// For texts and bools: to the left unless aligned otherwise, cut to the
 /// precision.
 std::string format_text(std::string_view text, const FormatSpec& spec);

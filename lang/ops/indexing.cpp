@@ -526,12 +526,16 @@ Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
   if (const auto* many = base.get_if<ManyValue>()) {
     const IndexItem& item = lone_item(walk, items, where);
     if (item.kind == IndexItem::Kind::slice) return base;
-    if (const TupleValue* several = item.value.tuple())
-      return make_tuple(std::vector<Value>(several->items.size(), *many->item));
+    if (const TupleValue* several = item.value.tuple()) {
+      std::vector<Value> out;
+      for (size_t i = 0; i < several->items.size(); ++i)
+        out.push_back(item_of(walk, *many));
+      return make_tuple(std::move(out));
+    }
     if (!item.value.is<IntValue>() && !is_host_scalar(walk, item.value))
       walk.fail(
           diagnostic(Code::tuple_index, item.where, type_name(item.value)));
-    return *many->item;
+    return item_of(walk, *many);
   }
   not_indexable(walk, base, where);
 }

@@ -11,6 +11,7 @@
 #include "lang/context/literals.h"
 #include "lang/context/scope.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/sizes.h"
 #include "lang/ops/small_work.h"
 #include "lang/ops/text.h"
@@ -176,7 +177,7 @@ std::optional<int64_t> int_bits(BinaryOp op, int64_t a, int64_t b) {
   if (op == BinaryOp::bit_and) return a & b;
   if (b < 0) return std::nullopt;
   if (op == BinaryOp::shift_right) return a >> std::min<int64_t>(b, 63);
-  if (b >= 63 && a != 0) return std::nullopt;
+  if (b > 63 && a != 0) return std::nullopt;
   const auto shifted = static_cast<int64_t>(bits << (b & 63));
   return (shifted >> (b & 63)) == a ? std::optional(shifted) : std::nullopt;
 }
@@ -280,41 +281,28 @@ std::optional<Value> text_operator(Walk& walk, BinaryOp op,
 bool is_whole_number(const Value& value) {
   const ArrayCell* array = value.array();
   return value.is<IntValue>() ||
-         (array && array->weak && array->type.rank() == 0 &&
-          is_integer(array->type.dtype));
+         (array && array->weak && is_integer(array->type.dtype));
 }
 
 /// `+` of tuples, of which one has any length: so has the result.
-std::optional<Value> join_many(const Value& a, const Value& b) {
-  std::optional<Value> item;
-  for (const Value* each : {&a, &b}) {
-    std::vector<Value> items;
-    if (const auto* many = each->get_if<ManyValue>())
-      items.push_back(*many->item);
-    else if (const TupleValue* tuple = each->tuple())
-      items = tuple->items;
-    else
-      return std::nullopt;
-    for (const Value& one : items) {
-      if (!item) item = one;
-      const bool whole = is_whole_number(*item) && is_whole_number(one);
-      if (!whole && open_type_name(*item) != open_type_name(one))
-        return std::nullopt;
-      if (whole && item->is<IntValue>()) item = one;
-    }
-  }
+std::optional<Value> join_many(Walk& walk, const Value& a, const Value& b) {
+  auto item = common_item(
+      walk, a, b, [](const Value& x, const Value& y) -> std::optional<Value> {
+        if (is_whole_number(x) && is_whole_number(y))
+          return x.is<IntValue>() ? y : x;
+        return open_type_name(x) == open_type_name(y) ? std::optional(x)
+                                                      : std::nullopt;
+      });
   if (!item) return std::nullopt;
-  const Value any = map_leaves(*item, [](const Value& leaf) -> Value {
-    return leaf.is<StrValue>() ? Value(StrValue{}) : leaf;
-  });
-  return ManyValue{std::make_shared<const Value>(any)};
+  return ManyValue{std::make_shared<const Value>(*std::move(item))};
 }
 
 /// `+` of tuples: the items of both.
-std::optional<Value> join_tuples(BinaryOp op, const Value& a, const Value& b) {
+std::optional<Value> join_tuples(Walk& walk, BinaryOp op, const Value& a,
+                                 const Value& b) {
   const TupleValue *x = a.tuple(), *y = b.tuple();
   if (op == BinaryOp::add && (a.is<ManyValue>() || b.is<ManyValue>()))
-    return join_many(a, b);
+    return join_many(walk, a, b);
   if (op != BinaryOp::add || !x || !y) return std::nullopt;
   std::vector<Value> items = x->items;
   items.insert(items.end(), y->items.begin(), y->items.end());
@@ -391,7 +379,7 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
     return unary(walk, UnaryOp::logical_not,
                  {contains(walk, a, b, op_span, where), where}, where);
   if (auto result = text_operator(walk, op, a, b, where)) return *result;
-  if (auto result = join_tuples(op, a.value, b.value)) return *result;
+  if (auto result = join_tuples(walk, op, a.value, b.value)) return *result;
   if (class_of(op) == OpClass::comparison)
     if (auto result = character_comparison(walk, op, a, b, op_span, where))
       return *result;
@@ -605,11 +593,17 @@ ArrayValue taken_for(Walk& walk, const ArrayValue& array, ir::Shape shape) {
 
 namespace {
 
+/// Which of two shapes may have axes of size 1 where the other's are longer.
+enum class Repeated { both, first };
+
 /// "axis -1 has sizes 3 and 4", counted from the end as broadcasting does.
-std::string difference(const ir::Shape& a, const ir::Shape& b) {
+std::string difference(const ir::Shape& a, const ir::Shape& b,
+                       Repeated repeated) {
   for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
     const ir::Dim &x = a[a.size() - i], &y = b[b.size() - i];
-    if (same_size(x, y) || x == ir::Dim(1) || y == ir::Dim(1)) continue;
+    if (same_size(x, y) || x == ir::Dim(1) ||
+        (y == ir::Dim(1) && repeated == Repeated::both))
+      continue;
     return fmt::format("axis -{} has sizes {} and {}", i, x.to_string(),
                        y.to_string());
   }
@@ -630,15 +624,18 @@ bool may_be_stated(const ir::Shape& a, const ir::Shape& b) {
 }
 
 [[noreturn]] void fail_shapes(Walk& walk, const ir::Type& a, const ir::Type& b,
-                              Span where, std::string_view what) {
+                              Span where, std::string_view what,
+                              Repeated repeated = Repeated::both) {
   Diagnostic d = diagnostic(Code::shapes_differ, where, what, a.to_string(),
                             b.to_string());
   d.set_label(fmt::format("{} and {}", a.to_string(), b.to_string()));
-  d.add_fact(difference(a.shape, b.shape));
+  d.add_fact(difference(a.shape, b.shape, repeated));
   d.set_help(may_be_stated(a.shape, b.shape)
                  ? "state that sizes are equal with `x as f32[n]`, which is "
                    "checked when it runs"
-                 : "sizes must be equal, or one of them 1");
+             : repeated == Repeated::both
+                 ? "sizes must be equal, or one of them 1"
+                 : "sizes must be equal, or that of the array 1");
   walk.fail(d.about());
 }
 
@@ -651,7 +648,7 @@ ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
   const auto common = broadcast_shape(walk, from, shape);
   if (!common || !same_sizes(*common, shape))
     fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
-                "broadcasting");
+                "broadcasting", Repeated::first);
   if (from.size() == shape.size() && same_sizes(from, shape))
     return taken_for(walk, array, shape);
   if (array->weak)
@@ -679,19 +676,15 @@ ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
 void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
                    std::span<const CallArgument> operands, Span where,
                    std::string_view what) {
-  if (arrays.empty()) return;
   ir::Type common = arrays[0]->type;
   for (size_t i = 1; i < arrays.size(); ++i) {
     const auto shape =
         broadcast_shape(walk, common.shape, arrays[i]->type.shape);
     if (!shape) {
-      ir::Type seen = arrays[i]->type;
-      // In the words of the program: types before promotion.
-      if (const ArrayCell* before = operands[i].value.array())
-        seen = before->type;
-      if (const ArrayCell* first = operands[0].value.array(); first && i == 1)
-        common = first->type;
-      fail_shapes(walk, common, seen, where, what);
+      // In the words of the program: types before promotion. What has a size
+      // that is wrong is no number, so it was an array before.
+      if (i == 1) common = operands[0].value.array()->type;
+      fail_shapes(walk, common, operands[i].value.array()->type, where, what);
     }
     common.shape = *shape;
   }

@@ -20,41 +20,23 @@ constexpr int max_fraction_digits = 8;
 constexpr int64_t corner_threshold = 1000, edge_items = 3;
 constexpr size_t line_width = 75;
 
-/// Shortest decimal digits that read back as the same element: "1234" and the
-/// power of ten of the first digit.
-struct Decimal {
-  std::string digits;
-  int exponent = 0;
-};
-
-Decimal from_scientific(const char* begin, const char* end) {
-  Decimal d;
-  const char* p = begin;
-  for (; p != end && *p != 'e'; ++p)
-    if (*p >= '0' && *p <= '9') d.digits += *p;
-  if (p != end && *++p == '+') ++p;
-  std::from_chars(p, end, d.exponent);  // nothing ends the text but `end`
-  while (d.digits.size() > 1 && d.digits.back() == '0') d.digits.pop_back();
-  return d;
-}
-
+/// Shortest decimal digits that read back as the same element.
 template <class T>
 Decimal shortest(T x) {
   char text[64];
   const auto done = std::to_chars(text, text + sizeof text, std::fabs(x),
                                   std::chars_format::scientific);
-  return from_scientific(text, done.ptr);
+  return read_scientific({text, done.ptr});
 }
 /// A 16-bit float: the fewest digits that round to the same bits, of which the
 /// nearest are not always some.
 template <class T>
 Decimal shortest16(T x) {
   const float value = std::fabs(static_cast<float>(x));
-  for (int precision = 0; precision < 9; ++precision) {
+  for (int precision = 0;; ++precision) {  // 4 is enough
     const std::string text = fmt::format("{:.{}e}", value, precision);
-    const Decimal nearest =
-        from_scientific(text.data(), text.data() + text.size());
-    const double unit = std::pow(10.0, nearest.exponent - precision);
+    const double unit =
+        std::pow(10.0, read_scientific(text).exponent - precision);
     for (const double step : {0.0, 1.0, -1.0}) {
       double read = 0;  // whatever the process's locale is
       std::from_chars(text.data(), text.data() + text.size(), read);
@@ -62,11 +44,9 @@ Decimal shortest16(T x) {
       const std::string other = fmt::format("{:.{}e}", near, precision);
       float back = 0;
       std::from_chars(other.data(), other.data() + other.size(), back);
-      if (static_cast<float>(T(back)) == value)
-        return from_scientific(other.data(), other.data() + other.size());
+      if (static_cast<float>(T(back)) == value) return read_scientific(other);
     }
   }
-  return shortest(value);
 }
 
 /// One floating element, ready to be laid out.
@@ -78,15 +58,10 @@ struct Number {
 int digits_after_point(const Decimal& d) {
   return std::max(static_cast<int>(d.digits.size()) - 1 - d.exponent, 0);
 }
-std::string strip_zeros(std::string text) {
-  if (text.find('.') == text.npos) return text;
-  while (text.back() == '0') text.pop_back();
-  return text;
-}
 
 /// The digits at their places, zeros where there are none, and `fraction` of
-/// them after the point: "9999999800000.", "0.050". It reads back as the same
-/// element and says no more about it than that.
+/// them, one at least, after the point: "9999999800000.0", "0.050". It reads
+/// back as the same element and says no more about it than that.
 std::string placed(const Number& n, int fraction) {
   const std::string& digits = n.decimal.digits;
   const int point = n.decimal.exponent + 1;  // so many stand before it
@@ -96,7 +71,6 @@ std::string placed(const Number& n, int fraction) {
     const bool there = place >= 0 && place < static_cast<int>(digits.size());
     text += there ? digits[place] : '0';
   }
-  if (fraction == 0) text += '.';
   return text;
 }
 
@@ -107,7 +81,9 @@ std::string positional(const Number& n) {
   const int digits = digits_after_point(n.decimal);
   if (digits == 0) return fmt::format("{:.0f}.", n.value);
   if (digits <= max_fraction_digits) return placed(n, digits);
-  return strip_zeros(fmt::format("{:.{}f}", n.value, max_fraction_digits));
+  std::string text = fmt::format("{:.{}f}", n.value, max_fraction_digits);
+  while (text.back() == '0') text.pop_back();
+  return text;
 }
 
 /// `digits` of them after the point, more than the element needs or fewer,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -19,8 +18,13 @@ namespace {
 /// Of more elements than these, `print` says the type before the corners.
 constexpr int64_t large_elements = 1000;
 
-std::string quote(const std::string& text) {
-  std::string result = "\"";
+/// Stands before the spec of an operand of a text that stands in quotes, as
+/// often as there are quotes around it. No spec of a program has a line end.
+constexpr char quoted_mark = '\n';
+
+/// The text as it stands between quotes.
+std::string escaped(std::string_view text) {
+  std::string result;
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
     if (c == '\n')
@@ -28,8 +32,10 @@ std::string quote(const std::string& text) {
     else
       result += c;
   }
-  return result + "\"";
+  return result;
 }
+
+std::string quote(std::string_view text) { return "\"" + escaped(text) + "\""; }
 
 /// A line with the type of a large array, and with `placed` where an array
 /// lies that is spread; else nothing.
@@ -145,21 +151,17 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
       deferred_ = true;
     } else if (s->deferred) {
       const DeferredText& d = *s->deferred;
-      // Which characters are written as escapes is not known of those chosen.
-      if (!spec.empty() || growing_number(*s) != 0 ||
-          (quoted && std::ranges::any_of(d.specs, is_character_spec)))
+      if (!spec.empty() || growing_number(*s) != 0)
         known_text(walk_, *s, where);  // an error
-      const auto piece = [&](std::string_view known) {
-        if (!quoted) return text(known);
-        const std::string escaped = quote(std::string(known));
-        text(std::string_view(escaped).substr(1, escaped.size() - 2));
+      const auto piece = [&](const std::string& known) {
+        text(quoted ? escaped(known) : known);
       };
       pieces_.call_numbers.insert(d.call_numbers.begin(), d.call_numbers.end());
       if (quoted) text("\"");
       piece(d.format[0]);
       for (size_t k = 0; k < d.operands.size(); ++k) {
         pieces_.operands.push_back(d.operands[k]);
-        pieces_.specs.push_back(d.specs[k]);
+        pieces_.specs.push_back(quoted ? quoted_mark + d.specs[k] : d.specs[k]);
         pieces_.format.emplace_back();
         piece(d.format[k + 1]);
       }
@@ -209,17 +211,25 @@ std::string to_text(Walk& walk, const Value& value, bool placed, Span where) {
   return text ? *text : "";
 }
 
+namespace {
+std::string operand_text(const jit::HostArray& operand, std::string_view spec) {
+  if (spec.starts_with(quoted_mark))
+    return escaped(operand_text(operand, spec.substr(1)));
+  if (!is_character_spec(spec))
+    return array_text(operand.type, operand.bytes, spec);
+  uint32_t point = 0;
+  std::memcpy(&point, operand.bytes.data(), sizeof point);
+  std::string text;
+  append_utf8(text, point);
+  return text;
+}
+}  // namespace
+
 std::string render_host_call(const ir::HostCallAttrs& attrs,
                              const std::vector<jit::HostArray>& operands) {
   std::string text = attrs.format[0];
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (is_character_spec(attrs.specs[i])) {
-      uint32_t point = 0;
-      std::memcpy(&point, operands[i].bytes.data(), sizeof point);
-      append_utf8(text, point);
-    } else {
-      text += array_text(operands[i].type, operands[i].bytes, attrs.specs[i]);
-    }
+    text += operand_text(operands[i], attrs.specs[i]);
     text += attrs.format[i + 1];
   }
   return text;

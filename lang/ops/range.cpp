@@ -21,9 +21,9 @@ bool is_negative(uint64_t a, DType dtype) { return less(a, 0, dtype); }
 
 /// A scalar constant's element as a 64-bit pattern.
 std::optional<uint64_t> known_element(const ArrayValue& array) {
+  if (!array->constant) return std::nullopt;
   const DType dtype = array->type.dtype;
   const auto size = static_cast<size_t>(byte_size(dtype));
-  if (!array->constant || array->constant->size() != size) return std::nullopt;
   uint64_t bits = 0;
   std::memcpy(&bits, array->constant->data(), size);  // little endian
   const auto unused = static_cast<int>(64 - 8 * size);
@@ -68,7 +68,6 @@ ir::Dim range_count(Walk& walk, const RangeValue& range, std::string_view what,
 uint64_t KnownRange::turns() const {
   if (is_negative(step, dtype))
     return less(stop, start, dtype) ? (start - stop - 1) / (0 - step) + 1 : 0;
-  if (step == 0) return 0;
   return less(start, stop, dtype) ? (stop - start - 1) / step + 1 : 0;
 }
 

@@ -27,12 +27,11 @@ ir::Dim range_count(Walk& walk, const RangeValue& range, std::string_view what,
                     Span where);
 
 /// A range whose numbers are known, as 64-bit patterns, sign-extended where
-/// the type has a sign.
+/// the type has a sign. Its step is not 0.
 struct KnownRange {
   DType dtype = DType::I32;
   uint64_t start = 0, stop = 0, step = 1;
 
-  /// The number of turns; 0 for a step of 0.
   uint64_t turns() const;
   /// The counter in turn `k`.
   uint64_t at(uint64_t k) const { return start + k * step; }

@@ -36,8 +36,8 @@ IntValue int_of_scalar(Walk& walk, const ArrayValue& scalar, Span where) {
   require_known(*scalar, where);
   if (walk.mode() != Mode::check)
     return IntValue{host_integer(walk, scalar, where)};
-  const auto literal = scalar->literal ? literal_of(scalar) : std::nullopt;
-  return literal ? IntValue{static_cast<int64_t>(*literal)} : unknown_int(walk);
+  const auto literal = scalar->literal ? known_integer(*scalar) : std::nullopt;
+  return literal ? IntValue{*literal} : unknown_int(walk);
 }
 
 Text known_text(Walk& walk, const StrValue& text, Span where) {
@@ -59,8 +59,8 @@ Text character(std::string_view text) {
       all[i] = std::string(1, static_cast<char>(i));
     return all;
   }();
-  const auto first = static_cast<unsigned char>(text.empty() ? 0 : text[0]);
-  if (text.size() == 1 && first < ascii.size()) return ascii[first];
+  if (text.size() == 1 && static_cast<unsigned char>(text[0]) < ascii.size())
+    return ascii[static_cast<unsigned char>(text[0])];
   return std::string(text);
 }
 
@@ -228,21 +228,23 @@ std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
 Value index_text(Walk& walk, const StrValue& text,
                  const std::vector<IndexItem>& items, Span where) {
   const auto known = known_text(walk, text, where);
-  const bool one = items.size() == 1;
-  if (!one || items[0].kind == IndexItem::Kind::ellipsis ||
-      (items[0].kind == IndexItem::Kind::value && !items[0].value.array() &&
-       !items[0].value.is<IntValue>()))
-    walk.fail(diagnostic(Code::wrong_index, where, "a `str`",
-                         one ? type_name(items[0].value) : "several indices")
+  const auto wrong = [&](std::string given) {
+    walk.fail(diagnostic(Code::wrong_index, where, "a `str`", std::move(given))
                   .set_help("a character is `s[0]`, a part `s[1:3]`"));
+  };
+  if (items.size() != 1) wrong("several indices");
   const IndexItem& item = items[0];
+  if (item.kind == IndexItem::Kind::ellipsis) wrong("`...`");
+  if (item.kind == IndexItem::Kind::value && !item.value.array() &&
+      !item.value.is<IntValue>())
+    wrong(type_name(item.value));
   if (item.kind == IndexItem::Kind::value) {
     const auto* number = item.value.get_if<ArrayValue>();
     const bool is_traced = number && known && walk.in_compiled_code() &&
                            (*number)->type.rank() == 0 &&
                            is_integer((*number)->type.dtype);
     std::optional<int64_t> index;
-    if (is_traced && (*number)->constant) {
+    if (is_traced && (*number)->weak && (*number)->constant) {
       index = host_integer(walk, *number, item.where);
     } else {
       if (is_traced)
@@ -313,7 +315,7 @@ Value is_item(Walk& walk, const CallArgument& item, const CallArgument& other,
   if (!element_type(item.value) || !element_type(other.value))
     return BoolValue{false};
   const Value same = binary(walk, BinaryOp::eq, item, other, op_span, where);
-  if (const ArrayCell* array = same.array(); array && array->type.rank() > 0)
+  if (same.array()->type.rank() > 0)
     walk.fail(diagnostic(Code::operator_types, op_span, "in",
                          type_name(item.value), type_name(other.value))
                   .set_help("of arrays, say when they are the same: "

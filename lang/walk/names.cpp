@@ -453,7 +453,8 @@ std::vector<Value> Walker::parts_of(const Value& value,
   } else if (const TupleValue* tuple = value.tuple()) {
     parts = tuple->items;
   } else if (const auto* many = value.get_if<ManyValue>()) {
-    parts.assign(taken.size(), *many->item);
+    for (size_t i = 0; i < taken.size(); ++i)
+      parts.push_back(item_of(walk_, *many));
   } else if (const ArrayCell* array = value.array();
              array && array->type.rank() > 0 &&
              same_size(array->type.shape[0],
