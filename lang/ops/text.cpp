@@ -171,24 +171,34 @@ std::optional<std::vector<uint8_t>> code_points(std::string_view text) {
   return out;
 }
 
-/// `text[i]` for an element i.
-std::optional<Value> traced_character(Walk& walk, const std::string& text,
+/// `text[i]` for an element i. Of text that the check does not know it is a
+/// character of which nobody knows more: what is made for it may.
+std::optional<Value> traced_character(Walk& walk, const Text& text,
                                       const std::vector<IndexItem>& items,
                                       Span where) {
-  auto points = code_points(text);
+  if (!text) {
+    const ArrayValue all = walk.unknown_array({DType::U32, {walk.open_size()}});
+    return ascii_character_of(
+        *index(walk, all, items, where).get_if<ArrayValue>());
+  }
+  auto points = code_points(*text);
   if (!points) return std::nullopt;
   const auto count = static_cast<int64_t>(points->size() / sizeof(uint32_t));
   const ArrayValue all = walk.constant_array({DType::U32, {ir::Dim(count)}},
                                              std::move(*points), where);
   const Value chosen = index(walk, all, items, where);
   const ArrayValue& point = *chosen.get_if<ArrayValue>();
-  return Text(text).is_ascii() ? ascii_character_of(point)
-                               : character_of(point);
+  return text.is_ascii() ? ascii_character_of(point) : character_of(point);
 }
 
 }  // namespace
 
 static_assert(character_spec == code_point_spec);
+
+/// Text that the check does not know, and no array is in.
+static bool is_unknown(Walk& walk, const StrValue& text) {
+  return walk.mode() == Mode::check && !text.value && !text.deferred;
+}
 
 Value character_of(const ArrayValue& code_point) {
   return traced_character_of(code_point, code_point_spec);
@@ -210,6 +220,10 @@ std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
   for (CallArgument& each : points) {
     const auto* text = each.value.get_if<StrValue>();
     if (!text) continue;
+    if (is_unknown(walk, *text)) {
+      each.value = walk.unknown_array({DType::U32, {}});
+      continue;
+    }
     if (!text->value) return std::nullopt;
     const auto point = code_points(*text->value);
     const bool equality = op == BinaryOp::eq || op == BinaryOp::ne;
@@ -240,15 +254,15 @@ Value index_text(Walk& walk, const StrValue& text,
     wrong(type_name(item.value));
   if (item.kind == IndexItem::Kind::value) {
     const auto* number = item.value.get_if<ArrayValue>();
-    const bool is_traced = number && known && walk.in_compiled_code() &&
-                           (*number)->type.rank() == 0 &&
-                           is_integer((*number)->type.dtype);
+    const bool is_traced = walk.in_compiled_code() &&
+                           integer_scalar(item.value) &&
+                           (known || walk.mode() == Mode::check);
     std::optional<int64_t> index;
     if (is_traced && (*number)->weak && (*number)->constant) {
       index = host_integer(walk, *number, item.where);
     } else {
       if (is_traced)
-        if (auto character = traced_character(walk, *known, items, where))
+        if (auto character = traced_character(walk, known, items, where))
           return *character;
       index =
           host_number(walk, {item.value, item.where}, "the index of a `str`");
@@ -372,6 +386,9 @@ Value contains(Walk& walk, const CallArgument& item,
   const auto* text = item.value.get_if<StrValue>();
   if (const auto* whole = in.get_if<StrValue>()) {
     if (!text) fail("text is found in text: `str(x) in s`");
+    if (traced_code_point(item.value) && is_unknown(walk, *whole))
+      return *character_comparison(walk, BinaryOp::eq, item, container, op_span,
+                                   where);
     if (traced_code_point(item.value) && whole->value) {
       Value found = BoolValue{false};
       for (const std::string_view c : characters(*whole->value))
