@@ -209,6 +209,16 @@ def programs(folder):
                               ("of -e", ["-e", "args()", "--", "a", "-v"], r'^\("a", "-v"\)$'),
                               ("of run -e", ["run", "-e", "args()", "--", "a"], r'^\("a",\)$')):
         expect(f"arguments {name}", run(*words, folder=folder), 0, seen, "")
+    word = os.fsdecode(b"caf\xe9")  # as other systems and old files have it: a byte that is no UTF-8 is a character
+    code = """let word = args()[0]
+print(len(word), word[3:] == word[-1], word == word[:3] + word[3], len(word + word))
+for c in word { print(len(c)) }
+print(jit(fn(i) => ("abc"[i] == word[3], "abc"[i] != word[3]))([0, 1][0]))
+"""
+    expect("arguments that are no UTF-8", run("run", "-e", code, "--", word), 0,
+           r"^4 true true 8\n1\n1\n1\n1\n\(false, true\)$", "")
+    expect("arguments that are no UTF-8, as code", run("run", "-e", "jit(fn(i) => args()[0][i] == \"c\")([0, 1][0])", "--", word),
+           1, "", r"U0320.*the index of a `str` depends on an array's elements")
     expect("no command", run("frobnicate", folder=folder), 2, "", r"^error: there is no command and no file `frobnicate`")
     expect("no file", run("nowhere.uni", folder=folder), 1, "", r"nowhere\.uni")
     for words in (["-", "a", "--", "-v"], ["run", "-", "a", "--", "-v"]):

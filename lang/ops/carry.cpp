@@ -12,10 +12,11 @@
 namespace unisono::lang {
 namespace {
 
+/// Of two values of one kind.
 bool same_function(const Value& a, const Value& b) {
   using Function = std::shared_ptr<const FunctionValue>;
   const auto *x = a.get_if<Function>(), *y = b.get_if<Function>();
-  if (!x || !y) return false;
+  if (!x) return false;
   if (*x == *y) return true;
   // A builtin may have two names.
   const auto *p = std::get_if<const Builtin*>(&(*x)->what),
@@ -23,11 +24,11 @@ bool same_function(const Value& a, const Value& b) {
   return p && q && *p == *q;
 }
 
-/// Whether both are a T with one `part`.
+/// Whether two values of one kind are a T with one `part`.
 template <class T, class Part>
 bool same(const Value& a, const Value& b, Part T::* part) {
-  const auto *x = a.get_if<T>(), *y = b.get_if<T>();
-  return x && y && x->*part == y->*part;
+  const auto* x = a.get_if<T>();
+  return x && x->*part == b.get_if<T>()->*part;
 }
 
 /// A leaf that must be computed: only its type is there.

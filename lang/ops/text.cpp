@@ -171,12 +171,20 @@ std::optional<std::vector<uint8_t>> code_points(std::string_view text) {
   return out;
 }
 
+/// Whether there is text without arrays of which the check knows nothing. Where
+/// nothing runs (Machine::compile_only), code for such text cannot be made.
+bool is_unknown(Walk& walk, const StrValue& text, Span where) {
+  if (text.value || text.deferred) return false;
+  if (walk.mode() != Mode::check) walk.fail_needs_run(where);
+  return true;
+}
+
 /// `text[i]` for an element i. Of text that the check does not know it is a
 /// character of which nobody knows more: what is made for it may.
 std::optional<Value> traced_character(Walk& walk, const Text& text,
                                       const std::vector<IndexItem>& items,
                                       Span where) {
-  if (!text) {
+  if (is_unknown(walk, {text}, where)) {
     const ArrayValue all = walk.unknown_array({DType::U32, {walk.open_size()}});
     return ascii_character_of(
         *index(walk, all, items, where).get_if<ArrayValue>());
@@ -194,11 +202,6 @@ std::optional<Value> traced_character(Walk& walk, const Text& text,
 }  // namespace
 
 static_assert(character_spec == code_point_spec);
-
-/// Text that the check does not know, and no array is in.
-static bool is_unknown(Walk& walk, const StrValue& text) {
-  return walk.mode() == Mode::check && !text.value && !text.deferred;
-}
 
 Value character_of(const ArrayValue& code_point) {
   return traced_character_of(code_point, code_point_spec);
@@ -220,7 +223,7 @@ std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
   for (CallArgument& each : points) {
     const auto* text = each.value.get_if<StrValue>();
     if (!text) continue;
-    if (is_unknown(walk, *text)) {
+    if (is_unknown(walk, *text, each.where)) {
       each.value = walk.unknown_array({DType::U32, {}});
       continue;
     }
@@ -254,9 +257,8 @@ Value index_text(Walk& walk, const StrValue& text,
     wrong(type_name(item.value));
   if (item.kind == IndexItem::Kind::value) {
     const auto* number = item.value.get_if<ArrayValue>();
-    const bool is_traced = walk.in_compiled_code() &&
-                           integer_scalar(item.value) &&
-                           (known || walk.mode() == Mode::check);
+    const bool is_traced =
+        walk.in_compiled_code() && integer_scalar(item.value);
     std::optional<int64_t> index;
     if (is_traced && (*number)->weak && (*number)->constant) {
       index = host_integer(walk, *number, item.where);
@@ -386,7 +388,8 @@ Value contains(Walk& walk, const CallArgument& item,
   const auto* text = item.value.get_if<StrValue>();
   if (const auto* whole = in.get_if<StrValue>()) {
     if (!text) fail("text is found in text: `str(x) in s`");
-    if (traced_code_point(item.value) && is_unknown(walk, *whole))
+    if (traced_code_point(item.value) &&
+        is_unknown(walk, *whole, container.where))
       return *character_comparison(walk, BinaryOp::eq, item, container, op_span,
                                    where);
     if (traced_code_point(item.value) && whole->value) {
