@@ -40,7 +40,7 @@ KEYS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f", "up":
 
 
 def environment(folder, extra=()):
-    out = {k: v for k, v in os.environ.items() if k.startswith(("UNISONO_", "ASAN", "UBSAN", "TSAN", "LSAN")) or k in ("PATH", "LD_LIBRARY_PATH")}
+    out = {k: v for k, v in os.environ.items() if k.startswith(("UNISONO_", "ASAN", "UBSAN", "TSAN", "LSAN", "LLVM_PROFILE")) or k in ("PATH", "LD_LIBRARY_PATH")}
     out.update(HOME=str(folder), XDG_STATE_HOME=str(folder / "state"), TERM="xterm-256color", NO_COLOR="1", LANG="C.UTF-8")
     out.pop("UNISONO_HISTORY", None)
     for pair in extra:

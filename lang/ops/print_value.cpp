@@ -126,7 +126,7 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
       shown = cast_to(walk_, shown, DType::F32, where);
     else if (cell->weak && walk_.mode() == Mode::trace)
       shown = cast_to(walk_, shown, cell->type.dtype, where);
-    if (cell->literal && shown->constant && walk_.mode() != Mode::run) {
+    if (cell->literal && walk_.mode() != Mode::run) {  // a constant, so known
       require_spec(walk_, spec, class_of_array(shown->type.dtype), where);
       text(array_text(shown->type, walk_.host_bytes(shown, where), spec));
     } else {

@@ -123,6 +123,18 @@ TEST_CASE("names") {
         "[1.5 2. ]");
 }
 
+TEST_CASE("the text of an array says where it lies if it is split") {
+  unisono::Engine engine({.devices = "cpu:2"});
+  unisono::Session session = engine.session();
+  const auto text = [&](const char* program) {
+    return session.format(session.eval(program).value()).value();
+  };
+  CHECK(text("pmap(fn(x) => x + 1)(arange(4))") ==
+        "i32[4] split(0) over cpu:0, cpu:1\n[1 2 3 4]");
+  CHECK(text("arange(4) + 1") == "[1 2 3 4]");
+  CHECK(text("sum(pmap(fn(x) => x + 1)(arange(4)))") == "10");
+}
+
 TEST_CASE("print is a callback") {
   unisono::Engine engine;
   std::string printed;
