@@ -172,14 +172,9 @@ Status all_reduce(Queues queues, const CollectiveStep& step,
   if (step.elements == 0) return Unit{};
   const Plan plan = plan_for(queues, step);
   if (!plan.direct) return reduce_staged(queues, step, plan, buffers, staging);
-  switch (plan.way) {
-    case Way::one: return reduce_on_one(queues, step, plan, buffers);
-    case Way::parts: return reduce_parts(queues, step, plan, buffers);
-    case Way::pieces:
-      return reduce_pieces(queues, step, plan, buffers.from, buffers.to);
-    case Way::staged: break;
-  }
-  check_failed("a way of reducing", __FILE__, __LINE__);
+  if (plan.way == Way::one) return reduce_on_one(queues, step, plan, buffers);
+  if (plan.way == Way::parts) return reduce_parts(queues, step, plan, buffers);
+  return reduce_pieces(queues, step, plan, buffers.from, buffers.to);
 }
 
 // ---- exchanges -------------------------------------------------------------
