@@ -58,8 +58,10 @@ Error decode(const GridError& word, const FlatProgram& flat, int device) {
 
 bool has_checks(const FlatProgram& flat) {
   return std::ranges::any_of(flat.instructions, [](const Instruction& each) {
-    return each.kind == Kind::launch &&
-           !each.as<LaunchStep>().grid->checks.empty();
+    if (each.kind != Kind::launch) return false;
+    const auto& step = each.as<LaunchStep>();
+    CHECK(step.grid);
+    return !step.grid->checks.empty();
   });
 }
 
@@ -192,12 +194,9 @@ Status QueueExecutor::open(int d) {
 }
 
 Status QueueExecutor::prepare(Queue& queue) {
-  for (const Instruction& instruction : run_.flat.instructions) {
-    if (instruction.kind != Kind::launch) continue;
-    const auto& step = instruction.as<LaunchStep>();
-    CHECK(step.grid);
-    TRY(queue.prepare(*step.grid));
-  }
+  for (const Instruction& instruction : run_.flat.instructions)
+    if (instruction.kind == Kind::launch)
+      TRY(queue.prepare(*instruction.as<LaunchStep>().grid));
   return prepare_replays(queue);
 }
 
@@ -448,8 +447,9 @@ std::optional<Failure> QueueExecutor::finish() {
         verdict.add(*std::move(failure));
       else if (!done)
         verdict.add({done.error()});
-      if (!word.launch && word.stretches == 0) continue;
     }
+    // A word that could not be read may have an error of this run.
+    if (done && !word.launch && word.stretches == 0) continue;
     if (word.launch && cluster_)
       verdict.add(word, d, sequence_of(word));
     else
@@ -493,8 +493,7 @@ std::unique_ptr<RunUnderWay> QueueExecutor::leave() {
   std::vector<LeftRun::Part> parts;
   for (int d = 0; d < run_.count; ++d) {
     DeviceState& device = devices_[d];
-    if (device.staging || run_.devices[d].failure || !join_all_copies(d))
-      return nullptr;
+    if (device.staging || !join_all_copies(d)) return nullptr;
     auto word = device.queue->send(
         device.grid_error.data(),
         can_fail_ ? static_cast<int64_t>(sizeof(GridError)) : 0);

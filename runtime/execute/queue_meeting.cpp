@@ -201,28 +201,23 @@ Status QueueMeeting::meet(const CollectiveStep& step,
   if (!only_asks())
     for (Memory& memory : memory_) memory.used = 0;
   TRY(join());
-  if (step.kind == Kind::all_reduce) {
-    CHECK(step.groups.empty());
-    TRY(reduce(teams[0], step, fingerprint));
-    return join();
+  switch (step.kind) {
+    case Kind::all_reduce:
+      CHECK(step.groups.empty());
+      TRY(reduce(teams[0], step, fingerprint));
+      return join();
+    case Kind::all_gather:
+      TRY(exchange(&QueueMeeting::gather, step, teams, fingerprint));
+      for (const Team& team : teams)
+        if (team.here) TRY(spread_gathered(team, step));
+      return join();
+    case Kind::all_to_all:
+      return exchange(&QueueMeeting::swap_parts, step, teams, fingerprint);
+    case Kind::permute:
+      return exchange(&QueueMeeting::permute, step, teams, fingerprint);
+    case Kind::reduce_scatter: break;
   }
-  for (const Team& team : teams) {
-    if (!team.here) continue;
-    switch (step.kind) {
-      case Kind::all_gather: TRY(gather(team, step)); break;
-      case Kind::all_to_all: TRY(swap_parts(team, step)); break;
-      case Kind::permute: TRY(permute(team, step)); break;
-      case Kind::all_reduce:
-      case Kind::reduce_scatter:
-        check_failed("a collective on queues", __FILE__, __LINE__);
-    }
-  }
-  TRY(move(fingerprint));
-  TRY(join());
-  if (step.kind != Kind::all_gather) return Unit{};
-  for (const Team& team : teams)
-    if (team.here) TRY(spread_gathered(team, step));
-  return join();
+  check_failed("a collective on queues", __FILE__, __LINE__);
 }
 
 // ---- exchanges -------------------------------------------------------------
@@ -252,6 +247,16 @@ std::vector<size_t> first_takers(const ClusterMeeting::Team& team,
 }
 
 }  // namespace
+
+Status QueueMeeting::exchange(
+    Status (QueueMeeting::*copies)(const Team&, const CollectiveStep&),
+    const CollectiveStep& step, const std::vector<Team>& teams,
+    uint64_t fingerprint) {
+  for (const Team& team : teams)
+    if (team.here) TRY((this->*copies)(team, step));
+  TRY(move(fingerprint));
+  return join();
+}
 
 Status QueueMeeting::gather(const Team& team, const CollectiveStep& step) {
   const int64_t bytes = step.bytes();
@@ -320,8 +325,7 @@ Status QueueMeeting::permute(const Team& team, const CollectiveStep& step) {
 
 void QueueMeeting::divide(Reduction& all) const {
   const Team& team = all.team;
-  all.cut = team.processes.size() > 1 &&
-            all.step.bytes() >= tuning().gpu_least_cut_reduction;
+  all.cut = all.step.bytes() >= tuning().gpu_least_cut_reduction;
   for (const int process : team.processes)
     all.places.push_back(places_of(team, process));
   if (!all.cut) {

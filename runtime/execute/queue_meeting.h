@@ -98,6 +98,11 @@ class QueueMeeting {
   /// Whether nothing is put, as it is only asked what would be needed.
   bool only_asks() const { return needs_ != nullptr; }
 
+  /// What `copies` of the following lists for each team that is here, moved.
+  Status exchange(Status (QueueMeeting::*copies)(const Team&,
+                                                 const CollectiveStep&),
+                  const CollectiveStep& step, const std::vector<Team>& teams,
+                  uint64_t fingerprint);
   Status gather(const Team& team, const CollectiveStep& step);
   Status spread_gathered(const Team& team, const CollectiveStep& step);
   Status swap_parts(const Team& team, const CollectiveStep& step);

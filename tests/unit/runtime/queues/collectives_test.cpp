@@ -135,9 +135,9 @@ Floats expected(Kind kind, int count, int d) {
 
 /// The numbers; then a meeting for each call, which fails.
 void check(Kind kind, int count, const How& how) {
-  CAPTURE(name(kind));
+  CAPTURE(std::string(name(kind)));
   CAPTURE(count);
-  CAPTURE(how.name);
+  CAPTURE(std::string(how.name));
   const CollectiveStep step = step_of(kind, count, how);
   Meeting good(count, how, step);
   REQUIRE(good.prepare());
@@ -173,7 +173,7 @@ TEST_CASE("meetings of queues, and each of their calls fails") {
 TEST_CASE("queues need not meet for nothing") {
   for (const Kind kind :
        {Kind::all_reduce, Kind::all_gather, Kind::all_to_all, Kind::permute}) {
-    CAPTURE(name(kind));
+    CAPTURE(std::string(name(kind)));
     CollectiveStep step = step_of(kind, 3);
     step.elements = 0;
     step.kernels = {};

@@ -50,36 +50,34 @@ struct Machine {
   std::map<std::string, Kernel> kernels;
   std::function<bool(int, int)> reaches = [](int, int) { return true; };
   int most_parcels = 100;  // of a queue, under way
+  bool has_queues = true;
 
-  /// The call that fails (from 1), or all from it on.
+  /// The call that fails (from 1), or which ones do, by what they are.
   int64_t fails_at = 0;
-  bool for_ever = false;
+  std::function<bool(const std::string&)> fails = [](const auto&) {
+    return false;
+  };
   int64_t calls = 0;
-  std::string failed;          // what the first one that failed was
-  int64_t put_afterwards = 0;  // pieces of work that were put after it
-  int64_t put = 0;
+  std::string failed;  // what the first one that failed was
+  int64_t put = 0;     // pieces of work
   int64_t staging_lent = 0;
   int64_t bytes_in_use = 0;
 
   Status call(const std::string& what) {
     ++calls;
-    const bool fails =
-        fails_at > 0 && (for_ever ? calls >= fails_at : calls == fails_at);
-    if (!fails) return Unit{};
+    if (calls != fails_at && !fails(what)) return Unit{};
     if (failed.empty()) failed = what;
     return Error{.kind = Error::Kind::device_lost,
                  .message = "a call fails: " + what};
   }
-  void note_put() {
-    ++put;
-    if (!failed.empty()) ++put_afterwards;
-  }
-
   using Work = std::function<void()>;
   std::vector<Work>* captured = nullptr;  // where work is captured
   // Freed memory keeps what is in it until the end.
   std::vector<std::unique_ptr<void, decltype(&std::free)>> memory;
 };
+
+/// The call by which a word for errors is made clean again.
+inline const std::string clears = fmt::format("copy {}", sizeof(GridError));
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
@@ -111,7 +109,7 @@ class LateQueue final : public Queue {
   Status copy(void* to, const Queue&, const void* from, int64_t bytes,
               Lane lane) override {
     const Lock lock(machine_.mutex);
-    TRY(call("copy"));
+    TRY(call(fmt::format("copy {}", bytes)));
     CHECK(bytes > 0);
     put(lane, [=] { std::memmove(to, from, static_cast<size_t>(bytes)); });
     return Unit{};
@@ -278,15 +276,15 @@ class LateQueue final : public Queue {
     size_t until = 0;
   };
 
-  Status call(const char* what) {
-    return machine_.call((captures_ ? "captured " : "") + std::string(what));
+  Status call(const std::string& what) {
+    return machine_.call((captures_ ? "captured " : "") + what);
   }
   void put(Lane lane, Machine::Work work) {
     if (captures_) {
       machine_.captured->push_back(std::move(work));
       return;
     }
-    machine_.note_put();
+    ++machine_.put;
     lines_[static_cast<int>(lane)].work.push_back(std::move(work));
   }
 
@@ -309,7 +307,7 @@ class LateDevice final : public Device {
   const std::string& name() const override { return name_; }
   int index() const override { return index_; }
   DeviceKind kind() const override { return DeviceKind::gpu; }
-  Queue* queue() override { return &queue_; }
+  Queue* queue() override { return machine_->has_queues ? &queue_ : nullptr; }
   int capability() const override { return 90; }
   /// Full of what nobody has written.
   Result<Buffer> allocate(int64_t bytes) override {
@@ -377,8 +375,30 @@ inline void fail_check(const KernelCall& call, uint64_t check, int64_t index,
         key << 8 | (static_cast<uint64_t>(index) >> 8 * i & 0xff);
 }
 
-/// Those of the library that executors launch, and `reduce`, which combines f32
-/// of all arguments but the last `targets` by the members tree.
+/// As combine.cc has them; `Small` is what is small.
+template <class Small>
+Kernel combine_of() {
+  return [](const KernelCall& call) {
+    const auto combine = call.constant<CombineCall>();
+    const auto load = [&](size_t argument, int bit, int64_t i) {
+      return (combine.small & bit) != 0
+                 ? static_cast<float>(call.argument<Small>(argument)[i])
+                 : call.argument<float>(argument)[i];
+    };
+    for (int64_t i = 0; i < combine.elements; ++i) {
+      const float a = load(1, 1, i), b = load(2, 2, i);
+      const float out = combine.op == 0   ? a + b
+                        : combine.op == 1 ? std::max(a, b)
+                                          : std::min(a, b);
+      if ((combine.small & 4) != 0)
+        call.argument<Small>(0)[i] = static_cast<Small>(out);
+      else
+        call.argument<float>(0)[i] = out;
+    }
+  };
+}
+
+/// With the kernels of the library that executors launch.
 inline std::shared_ptr<Machine> make_machine() {
   auto machine = std::make_shared<Machine>();
   machine->kernels["seal"] = [](const KernelCall& call) {
@@ -388,17 +408,8 @@ inline std::shared_ptr<Machine> make_machine() {
     else
       word[9] += call.constant<uint64_t>();
   };
-  machine->kernels["combine_f32"] = [](const KernelCall& call) {
-    const auto combine = call.constant<CombineCall>();
-    CHECK(combine.small == 0);
-    for (int64_t i = 0; i < combine.elements; ++i) {
-      const float a = call.argument<float>(1)[i];
-      const float b = call.argument<float>(2)[i];
-      call.argument<float>(0)[i] = combine.op == 0   ? a + b
-                                   : combine.op == 1 ? std::max(a, b)
-                                                     : std::min(a, b);
-    }
-  };
+  machine->kernels["combine_f32"] = combine_of<float>();
+  machine->kernels["combine_f16"] = combine_of<_Float16>();
   return machine;
 }
 
