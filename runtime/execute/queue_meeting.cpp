@@ -86,20 +86,25 @@ Queue& QueueMeeting::queue(const Team& team, size_t place) const {
 }
 
 Status QueueMeeting::copy(const Team& team, At from, At to, int64_t bytes) {
-  const bool gives = is_own(team, from.place), takes = is_own(team, to.place);
-  if (only_asks() || bytes == 0 || (!gives && !takes)) return Unit{};
-  if (gives && takes) {
-    if (from.place == to.place && from.data == to.data) return Unit{};
-    return queue(team, to.place)
-        .copy(to.data, queue(team, from.place), from.data, bytes, beside);
+  if (!is_own(team, from.place) || !is_own(team, to.place)) {
+    transfer(team, from, to, bytes);
+    return Unit{};
   }
+  const bool there = from.place == to.place && from.data == to.data;
+  if (only_asks() || bytes == 0 || there) return Unit{};
+  return queue(team, to.place)
+      .copy(to.data, queue(team, from.place), from.data, bytes, beside);
+}
+
+void QueueMeeting::transfer(const Team& team, At from, At to, int64_t bytes) {
+  const bool here = is_own(team, from.place) || is_own(team, to.place);
+  if (only_asks() || bytes == 0 || !here) return;
   const auto end = [&](At at) -> Transfer::End {
     const int position = team.devices[at.place];
     return {team.owners[at.place], run_.devices[position].device->index(),
             queues_[position], at.data};
   };
   transfers_.push_back({end(from), end(to), bytes});
-  return Unit{};
 }
 
 Status QueueMeeting::move(uint64_t fingerprint) {
@@ -126,26 +131,26 @@ Status QueueMeeting::follow_kernels() {
   return Unit{};
 }
 
-Result<QueueMeeting::At> QueueMeeting::scratch(const Team& team, size_t place,
-                                               int64_t bytes) {
+QueueMeeting::At QueueMeeting::scratch(const Team& team, size_t place,
+                                       int64_t bytes) {
   const int position = team.devices[place];
   if (needs_) {
     static char nowhere;
     (*needs_)[position].push_back(bytes);
-    return At{place, &nowhere};
+    return {place, &nowhere};
   }
   Memory& memory = memory_[position];
   CHECK(memory.used < memory.buffers.size());
   Buffer& buffer = memory.buffers[memory.used++];
   CHECK(buffer.bytes() >= bytes);
-  return At{place, static_cast<char*>(buffer.data())};
+  return {place, static_cast<char*>(buffer.data())};
 }
 
-Result<QueueMeeting::Needs> QueueMeeting::needs_of(const CollectiveStep& step) {
+QueueMeeting::Needs QueueMeeting::needs_of(const CollectiveStep& step) {
   Needs needs(static_cast<size_t>(run_.count));
   QueueMeeting asks(run_, meeting_, queues_, memory_);
   asks.needs_ = &needs;
-  TRY(asks.meet(step, meeting_.teams(step), 0));
+  (void)asks.meet(step, meeting_.teams(step), 0);  // puts nothing: cannot fail
   return needs;
 }
 
@@ -166,7 +171,7 @@ Result<const std::vector<ClusterMeeting::Team>*> QueueMeeting::reserve(
   auto known = std::ranges::find_if(
       known_, [&](const auto& each) { return each.first == &step; });
   if (known == known_.end())
-    known = known_.insert(known_.end(), {&step, TRY(needs_of(step))});
+    known = known_.insert(known_.end(), {&step, needs_of(step)});
   const Needs& needs = known->second;
   const std::vector<Team>* const teams = &meeting_.teams(step);
   if (has(needs)) return teams;
@@ -260,19 +265,19 @@ Status QueueMeeting::exchange(
 
 Status QueueMeeting::gather(const Team& team, const CollectiveStep& step) {
   const int64_t bytes = step.bytes();
-  const auto put = [&](size_t i, size_t j) {
-    return copy(team, from(team, i, step),
-                to(team, j, step, static_cast<int64_t>(i) * bytes), bytes);
+  const auto place = [&](size_t i, size_t j) {
+    return to(team, j, step, static_cast<int64_t>(i) * bytes);
   };
   for (const int process : team.processes) {
     const std::vector<size_t> first = first_takers(team, process);
     const std::vector<size_t> all = places_of(team, process);
     for (size_t i = 0; i < team.owners.size(); ++i) {
+      const At given = from(team, i, step);
       if (team.owners[i] != process) {
-        TRY(put(i, first[i]));
+        transfer(team, given, place(i, first[i]), bytes);
         continue;
       }
-      for (const size_t j : all) TRY(put(i, j));
+      for (const size_t j : all) TRY(copy(team, given, place(i, j), bytes));
     }
   }
   return Unit{};
@@ -362,15 +367,14 @@ Result<QueueMeeting::Operand> QueueMeeting::combine(const Reduction& all,
     Queue& there = queue(team, operand->at.place);
     if (here.reaches(there)) continue;
     const int64_t bytes = elements * size_of(dtype, operand->small);
-    const At near = TRY(scratch(team, place, bytes));
+    const At near = scratch(team, place, bytes);
     if (!only_asks())
       TRY(here.copy(near.data, there, operand->at.data, bytes, beside));
     operand->at = near;
   }
   Operand result{at ? *at : At{}, at != nullptr && is_small(dtype)};
   if (!at)
-    result.at =
-        TRY(scratch(team, place, elements * size_of(dtype, result.small)));
+    result.at = scratch(team, place, elements * size_of(dtype, result.small));
   const CombineCall call{
       elements, static_cast<int32_t>(all.step.op),
       (a.small ? 1 : 0) | (b.small ? 2 : 0) | (result.small ? 4 : 0)};
@@ -418,8 +422,8 @@ Status QueueMeeting::share_partials(Reduction& all, Range& range) {
       if (process == partial.owner) continue;
       if (range.combiner >= 0 && range.combiner != process) continue;
       At target{all.places[p][range.lane]};
-      if (process == own_) target = TRY(scratch(team, target.place, bytes));
-      TRY(copy(team, source, target, bytes));
+      if (process == own_) target = scratch(team, target.place, bytes);
+      transfer(team, source, target, bytes);
       if (process == own_) operand.at = target;
     }
     if (combines) range.partials.push_back(operand);
@@ -463,9 +467,9 @@ Status QueueMeeting::reduce(const Team& team, const CollectiveStep& step,
         if (team.processes[p] == range.combiner) continue;
         const size_t from = places_of(team, range.combiner)[range.lane];
         const int64_t offset = range.first * size;
-        TRY(copy(team, to(team, from, step, offset),
+        transfer(team, to(team, from, step, offset),
                  to(team, all.places[p][range.lane], step, offset),
-                 (range.last - range.first) * size));
+                 (range.last - range.first) * size);
       }
     TRY(move(fingerprint));
   }

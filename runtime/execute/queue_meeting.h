@@ -82,17 +82,18 @@ class QueueMeeting {
   bool is_own(const Team& team, size_t place) const;
   Queue& queue(const Team& team, size_t place) const;
 
-  /// A copy within this process, or a transfer to or from another one; nothing
-  /// if this process has neither end.
+  /// A copy within this process, or a transfer.
   Status copy(const Team& team, At from, At to, int64_t bytes);
+  /// To or from another process; nothing if this process has neither end.
+  void transfer(const Team& team, At from, At to, int64_t bytes);
   Status move(uint64_t fingerprint);
   /// What is put on any own queue from now on begins after all that is there.
   Status join();
   /// Memory of an own device until the next collective.
-  Result<At> scratch(const Team& team, size_t place, int64_t bytes);
+  At scratch(const Team& team, size_t place, int64_t bytes);
   /// By position: how many bytes a collective asks for, one after the other.
   using Needs = std::vector<std::vector<int64_t>>;
-  Result<Needs> needs_of(const CollectiveStep& step);
+  Needs needs_of(const CollectiveStep& step);
   bool has(const Needs& needs) const;
   Status provide(int position, size_t number, int64_t bytes);
   /// Whether nothing is put, as it is only asked what would be needed.

@@ -90,8 +90,7 @@ class LateQueue final : public Queue {
   Status prepare(const GridLaunch& launch) override {
     const Lock lock(machine_.mutex);
     TRY(call("prepare"));
-    const bool known = machine_.kernels.contains(launch.entry);
-    CHECK_MESSAGE(known, launch.entry);
+    if (!machine_.kernels.contains(launch.entry)) FAIL_CHECK(launch.entry);
     return Unit{};
   }
   Status launch(const GridLaunch& launch, const Call& call) override {
@@ -110,7 +109,7 @@ class LateQueue final : public Queue {
               Lane lane) override {
     const Lock lock(machine_.mutex);
     TRY(call(fmt::format("copy {}", bytes)));
-    CHECK(bytes > 0);
+    if (bytes <= 0 || to == from) FAIL_CHECK("a copy of nothing");
     put(lane, [=] { std::memmove(to, from, static_cast<size_t>(bytes)); });
     return Unit{};
   }
@@ -134,7 +133,8 @@ class LateQueue final : public Queue {
     const Lock lock(machine_.mutex);
     TRY(call("wait_for"));
     const auto& queue = static_cast<const LateQueue&>(other);
-    CHECK(captures_ == queue.captures_);
+    if (captures_ != queue.captures_)
+      FAIL_CHECK("work that is captured waits for what is not, or that for it");
     if (captures_) return Unit{};  // in the order in which it is captured
     Line& line = queue.lines_[static_cast<int>(others)];
     lines_[static_cast<int>(own)].work.emplace_back(
@@ -144,7 +144,7 @@ class LateQueue final : public Queue {
   Status read(std::span<const Read> what, Lane lane) override {
     const Lock lock(machine_.mutex);
     TRY(call("read"));
-    CHECK_FALSE(captures_);
+    if (captures_) FAIL_CHECK("a queue that captures reads");
     finish(lane);
     for (const Read& each : what)
       std::memcpy(each.to, each.from, static_cast<size_t>(each.extent.bytes));
