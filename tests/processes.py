@@ -351,6 +351,12 @@ SHARES = """
 axis dev = devices()
 print(process_count(), device_count(), pmap(fn(x) => x * 1.0 + psum(x, dev), over=dev)(arange(device_count(), f32)))
 """
+# Sums of 16 bits are rounded once, at the end: partial results are 2051 and 259, of which every second number is an f16 or bf16.
+SMALL = """
+axis dev = devices()
+let f = pmap(fn(x) => psum(x, dev), over=dev)
+print(f(cast([2048.0, 1.0, 1.0, 1.0], f16)), f(cast([256.0, 1.0, 1.0, 1.0], bf16)))
+"""
 ONE_FAILS = """
 axis dev = devices()
 def f(x, n) {
@@ -385,6 +391,12 @@ def gpus(folder):
     for nccl in (False, True) if has_mpi() else ():
         got = run(launcher(2, True) + ["--devices", "sim:2", shares], gpu_environment(nccl, 2, 0))
         check(f"mpirun with GPUs, nccl={nccl}", got == (0, "2 4 [6. 7. 8. 9.]\n", ""), got)
+
+    small = folder / "small.uni"
+    small.write_text(SMALL)
+    for processes in (1, 2, 4):
+        got = run(launcher(processes, False) + ["--devices", f"sim:{4 // processes}", small], gpu_environment(processes == 2, 4 // processes, 0))
+        check(f"small sums {processes}", got == (0, "[2052. 2052. 2052. 2052.] [260. 260. 260. 260.]\n", ""), got)
 
     def fails(nccl, first, second):
         environment = gpu_environment(nccl, 2, 0)

@@ -50,6 +50,18 @@ inline constexpr FaultProgram fault_programs[] = {
      "  (y, steps)\n"
      "}\n",
      "let (y, steps) = f(ones(f32[100]))\nprint(y[3], steps)\n"},
+    // Turns that are captured, as the sweep has its thresholds.
+    {"turns", "ring",
+     "axis dev = devices()\n"
+     "@pmap(over=dev)\n"
+     "def f(x) {\n"
+     "  var y = x\n"
+     "  for _ in range(22) {\n"
+     "    y = ppermute(y, dev, shift=1) * 0.5 + psum(y, dev) * 0.125\n"
+     "  }\n"
+     "  y\n"
+     "}\n",
+     "print(f(reshape(arange(12, f32), (3, 4)))[1])\n"},
     {"runs under way", "all",
      "let f = jit(fn(x) => sqrt(abs(x)) * 2.0 + sin(x))\n"
      "let g = jit(fn(x) => (sum(x), cumsum(x)))\n",

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/tuning/tuning.h"
 #include "tests/unit/host/fault_programs.h"
 #include "tests/unit/host/simulation.h"
 
@@ -24,6 +25,11 @@ bool is_of_devices(lang::Code code) {
 class Sweep {
  public:
   explicit Sweep(const FaultProgram& program) : program_(program) {
+    // Two turns of a loop are captured at once.
+    Tuning captures = before_;
+    captures.gpu_much_work_at_once = 1;
+    captures.gpu_most_captured_work = 8;
+    set_tuning(captures);
     Machine cpus;
     REQUIRE(cpus.run(program.definitions).ok);
     const Outcome outcome = cpus.run(program.body);
@@ -31,6 +37,9 @@ class Sweep {
     REQUIRE(outcome.ok);
     expected_ = with_names(outcome.output);
   }
+
+  ~Sweep() { set_tuning(before_); }
+  Sweep(const Sweep&) = delete;
 
   /// One session in which call after call fails, of each `step` one.
   void warm(const char* code, bool sticky, bool loses, uint64_t step = 1) {
@@ -170,6 +179,7 @@ class Sweep {
   }
 
   const FaultProgram& program_;
+  const Tuning before_ = tuning();
   std::string expected_;
   std::unique_ptr<Machine> machine_;
   uint64_t lifetime_ = 0;
