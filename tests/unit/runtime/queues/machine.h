@@ -262,7 +262,10 @@ class LateQueue final : public Queue {
           count(of.parcels_) {
       ++*count;
     }
-    ~LateParcel() override { --*count; }
+    ~LateParcel() override {
+      const Lock lock(queue.machine_.mutex);
+      --*count;
+    }
     Status wait() override {
       const Lock lock(queue.machine_.mutex);
       TRY(queue.call("wait"));

@@ -93,7 +93,8 @@ struct Process {
     auto& queue =
         static_cast<LateQueue&>(*blocks[output][d]->device()->queue());
     queue.finish(Lane::kernels);
-    std::memcpy(out.data(), blocks[output][d]->data(), slot.bytes);
+    const auto* first = static_cast<const float*>(blocks[output][d]->data());
+    std::copy_n(first, out.size(), out.begin());
     return out;
   }
 

@@ -1,6 +1,6 @@
 // Runs on devices with queues (execute/queue_executor.h): the numbers, what is
 // told of checks that fail, and what becomes of each call that fails.
-#include <array>
+#include <cmath>
 #include <optional>
 
 #include "runtime/execute/queue_executor.h"
@@ -38,10 +38,8 @@ class Bench {
     // to = 3 a + b, as remainders of 1009: each turn of a loop shows.
     machine->kernels["mix"] = [](const KernelCall& call) {
       for (int64_t i = 0; i < elements; ++i)
-        call.argument<float>(0)[i] = static_cast<float>(
-            (3 * static_cast<int>(call.argument<float>(1)[i]) +
-             static_cast<int>(call.argument<float>(2)[i])) %
-            1009);
+        call.argument<float>(0)[i] = std::fmod(
+            3 * call.argument<float>(1)[i] + call.argument<float>(2)[i], 1009);
     };
     machine->kernels["less"] = [](const KernelCall& call) {
       *call.argument<bool>(0) = *call.argument<float>(1) < 100;
