@@ -375,6 +375,12 @@ bool Cluster::pull(Incoming& in) {
   return moved || in.done();
 }
 
+/// Of an exchange that fails: a taker may wait for what does not come, and who
+/// sends for the taker. What comes now is of no use.
+void Cluster::stop_taking() {
+  for (Incoming& in : incoming_) in.taker = nullptr;
+}
+
 bool Cluster::pump() {
   // Since nothing has come, and since it shall stop: known from the first time
   // that waiting took any.
@@ -400,6 +406,7 @@ bool Cluster::pump() {
     for (Incoming& in : incoming_) {
       if (in.done()) continue;
       moved |= pull(in);
+      if (in.result != Incoming::Result::data) stop_taking();
       if (in.done()) continue;
       begun |= in.begun();
       receiving_.push_back(in.from);

@@ -267,6 +267,7 @@ class Cluster {
   /// stopped.
   bool pump();
   void give_up();
+  void stop_taking();
   static Error stopped();
   bool push(Outgoing& out);
   bool pull(Incoming& in);

@@ -1,91 +1,18 @@
-// Processes of a cluster, here as threads of one process, over sockets.
+// What processes of a cluster tell each other.
 #include "runtime/cluster/cluster.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <atomic>
-#include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "runtime/array.h"
 #include "runtime/cluster/cluster_device.h"
-#include "runtime/cluster/socket_transport.h"
+#include "tests/unit/runtime/cluster_group.h"
 
 using namespace unisono;
-
-namespace {
-
-/// What came of one process.
-struct Outcome {
-  std::optional<Error> opened;  // why not
-  Cluster::End end;
-};
-
-struct Group {
-  int processes = 3;
-  std::string faults = {};
-  std::chrono::milliseconds limit{60'000};
-  std::string printed = {};
-  std::vector<Outcome> outcomes = {};
-
-  /// body(cluster) is what a process does; it gives its exit status and its
-  /// messages, or nothing if it just goes away.
-  using End = std::optional<std::pair<int, std::string>>;
-  void run(const std::function<End(Cluster&)>& body) {
-    SocketPairs pairs(processes);
-    outcomes.resize(static_cast<size_t>(processes));
-    std::mutex mutex;
-    std::vector<std::thread> threads;
-    for (int p = 0; p < processes; ++p) {
-      auto sockets = pairs.next();
-      REQUIRE(sockets);
-      threads.emplace_back([&, p, sockets = std::move(*sockets)]() mutable {
-        Outcome& outcome = outcomes[p];
-        auto transport = open_socket_transport(p, std::move(sockets));
-        if (!transport) {
-          outcome.opened = transport.error();
-          return;
-        }
-        ClusterOptions options;
-        options.limit = limit;
-        options.devices = 2;
-        options.output = [&](std::string_view text) {
-          const std::lock_guard lock(mutex);
-          printed += text;
-        };
-        if (auto read = Faults::parse(faults)) options.faults = *read;
-        auto cluster = Cluster::open(std::move(*transport), std::move(options));
-        if (!cluster) {
-          outcome.opened = cluster.error();
-          return;
-        }
-        if (const auto end = body(**cluster))
-          outcome.end = (*cluster)->finish(end->first, end->second);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-  /// All have this status, and the first has these messages.
-  void check(int status, std::string_view messages, int first = 0) const {
-    for (int p = first; p < processes; ++p) {
-      CAPTURE(p);
-      CHECK_FALSE(outcomes[p].opened);
-      CHECK(outcomes[p].end.status == status);
-      CHECK(outcomes[p].end.messages.has_value() == (p == first));
-    }
-    if (outcomes[first].end.messages)
-      CHECK(*outcomes[first].end.messages == messages);
-  }
-};
-
-Group::End ok(const Status& status) {
-  if (status) return std::pair(0, std::string());
-  return std::pair(1, status.error().message + "\n");
-}
-
-}  // namespace
 
 TEST_CASE("everybody's bytes reach everybody, whatever comes first") {
   for (const int processes : {2, 3, 5, 16}) {
