@@ -13,10 +13,10 @@
 #include "runtime/tuning/tuning.h"
 
 namespace unisono {
-bool ClusterMeeting::fits(const RunState& run, const Cluster& cluster) const {
-  if (&cluster != &cluster_ || &run != &run_) return false;
-  for (int d = 0; d < run.count; ++d)
-    if (cluster_device(*run.devices[d].device)->process() != owners_[d])
+bool ClusterMeeting::fits(const Cluster& cluster) const {
+  if (&cluster != &cluster_) return false;
+  for (int d = 0; d < run_.count; ++d)
+    if (cluster_device(*run_.devices[d].device)->process() != owners_[d])
       return false;
   return true;
 }
@@ -140,8 +140,7 @@ Status ClusterMeeting::meet(CollectiveWorkers workers,
     case Kind::all_to_all: return all_to_all(step, fingerprint);
     case Kind::permute: break;
   }
-  for (const Team& team : teams(step))
-    if (team.here) permute(team, step);
+  permute(teams(step).front(), step);  // groups have their pairs in one list
   return exchange(fingerprint);
 }
 

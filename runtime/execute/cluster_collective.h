@@ -29,8 +29,8 @@ class ClusterMeeting {
   ClusterMeeting(const RunState& run, Cluster& cluster);
   ~ClusterMeeting();
   ClusterMeeting(const ClusterMeeting&) = delete;
-  /// Whether it is for a run on devices like those of `run`, too.
-  bool fits(const RunState& run, const Cluster& cluster) const;
+  /// Whether it is for the devices that `run` has now, too.
+  bool fits(const Cluster& cluster) const;
 
   /// All own devices have arrived. `fingerprint` is equal where processes do
   /// the same.

@@ -82,11 +82,11 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
 void Execution::join(Cluster* cluster) {
   if (cluster_ || cluster) find_own(cluster != nullptr);
   cluster_ = cluster;
-  if (cluster && !(meeting_ && meeting_->fits(run_, *cluster)))
+  if (cluster && !(meeting_ && meeting_->fits(*cluster)))
     meeting_.emplace(run_, *cluster);
 }
 
-/// Which devices are this process's: all, or those that are here.
+/// Which devices are this process's: all, or those that are here, at least one.
 void Execution::find_own(bool some) {
   own_.clear();
   for (int d = 0; d < count_; ++d) {
@@ -95,7 +95,7 @@ void Execution::find_own(bool some) {
     if (own) own_.push_back(d);
     CHECK(own_.size() <= most_own);
   }
-  all_ = own_.empty() ? 0 : ~Mask{0} >> (most_own - own_.size());
+  all_ = ~Mask{0} >> (most_own - own_.size());
 }
 
 int Execution::first_of(Mask devices) const {
@@ -449,7 +449,7 @@ bool Execution::meet(int device, int& owned_phase) {
   // All other devices stand still until this returns.
   int pc = devices_[device].pc;
   do {
-    if (Status done = perform(device, pc); !done) {
+    if (Status done = perform(pc); !done) {
       abandon(done.error());
       return false;
     }
@@ -458,8 +458,7 @@ bool Execution::meet(int device, int& owned_phase) {
   return true;
 }
 
-Status Execution::perform(int device, int pc) {
-  TRY(await_inputs(device, pc));
+Status Execution::perform(int pc) {
   const Instruction& instruction = flat_.instructions[pc];
   if (instruction.once) return perform_once(instruction);
   if (instruction.kind == Kind::repeat) {
@@ -469,7 +468,6 @@ Status Execution::perform(int device, int pc) {
   }
   const auto& step = instruction.as<CollectiveStep>();
   if (instruction.kind == Kind::collective_end) return end_collective(step);
-  CHECK(instruction.kind == Kind::collective);
   if (cluster_) return meet_others(instruction);
   const auto meet = [&] { return executor_->meet(step); };
   return recorder_ ? meet_recorded(step, meet) : meet();
@@ -604,7 +602,7 @@ void Execution::look(Clock::time_point now) {
   const Mask waiting = arrived_ | waiting_turn_;
   const int phase = phase_.load(std::memory_order_relaxed);
   const Mask computing =
-      (waiting == 0 && !failed_) || stopped_ || watchdog_.count() == 0
+      (waiting == 0 && !failed_) || stopped_
           ? 0
           : all_ & ~(waiting | ended_ | ready_.load(std::memory_order_acquire));
   Mask missing = 0;

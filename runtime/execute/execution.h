@@ -121,7 +121,7 @@ class Execution final : public Work, public Watched {
   bool meet(int device, int& owned_phase);
   /// A collective, a loop that is replayed and has some, or a step that is done
   /// once.
-  Status perform(int device, int pc);
+  Status perform(int pc);
   Status perform_once(const Instruction& instruction);
   /// A collective of several processes: it is done then, or under way.
   Status meet_others(const Instruction& instruction);

@@ -60,10 +60,10 @@ bool Execution::is_under_way(const Instruction& end) const {
              begun_, [&](const auto& each) { return each.first == end.step; });
 }
 
+/// It is under way.
 Status Execution::end_collective(const CollectiveStep& step) {
   const auto begun = std::ranges::find_if(
       begun_, [&](const auto& each) { return each.first == &step; });
-  CHECK(begun != begun_.end());
   const Background::Ticket ticket = begun->second;
   begun_.erase(begun);
   TRY(await(ticket));

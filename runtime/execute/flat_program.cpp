@@ -66,11 +66,10 @@ class Flattener {
   }
   void add_step(const CollectiveStep& step) {
     check_groups(step.groups);
-    int64_t team = program_.devices;
-    for (const auto& group : step.groups)
-      team = static_cast<int64_t>(group.size());
+    const auto team = static_cast<int64_t>(
+        step.groups.empty() ? program_.devices : step.groups[0].size());
     const CollectiveBytes bytes = bytes_of(step, team);
-    if (bytes.from != step.bytes() || bytes.to != step.bytes())
+    if (step.kind != CollectiveStep::Kind::all_reduce)
       for (const auto& group : step.groups)
         CHECK(group.size() == step.groups[0].size());
     check_slot(step.from, bytes.from);
@@ -111,7 +110,7 @@ class Flattener {
   void add_step(const IfStep& branch) {
     check_slot(branch.flag, 1);
     int to_else = add({.kind = Kind::jump_if_false, .flag = branch.flag});
-    if (branch.then_steps) add_steps(*branch.then_steps);
+    add_steps(*branch.then_steps);
     if (branch.else_steps && !branch.else_steps->empty()) {
       int to_end = add({.kind = Kind::jump});
       land(to_else);
@@ -127,24 +126,18 @@ class Flattener {
     double meanwhile = 0;
     for (size_t i = flat_.instructions.size(); i-- > 0;) {
       Instruction& before = flat_.instructions[i];
-      switch (before.kind) {
-        case Kind::launch: {
-          const auto& launch = before.as<LaunchStep>();
-          meanwhile += launch.flops + static_cast<double>(launch.bytes);
-          continue;
-        }
-        case Kind::copy:
-          meanwhile += static_cast<double>(before.as<CopyStep>().bytes);
-          continue;
-        case Kind::collective: break;
-        case Kind::collective_end: continue;
-        case Kind::host_call:
-        case Kind::repeat:
-        case Kind::next_turn:
-        case Kind::jump:
-        case Kind::jump_if_false:
-        case Kind::end: return false;
+      if (before.kind == Kind::launch) {
+        const auto& launch = before.as<LaunchStep>();
+        meanwhile += launch.flops + static_cast<double>(launch.bytes);
+        continue;
       }
+      if (before.kind == Kind::copy) {
+        meanwhile += static_cast<double>(before.as<CopyStep>().bytes);
+        continue;
+      }
+      if (before.kind == Kind::collective_end) continue;
+      // Calls of the host come in order, and jumps come from elsewhere.
+      if (before.kind != Kind::collective) return false;
       const auto& step = before.as<CollectiveStep>();
       if (step.from != end.from || step.to != end.to) continue;
       before.meanwhile = std::max(meanwhile, 1.0);

@@ -68,7 +68,7 @@ Error no_memory(Error error, const Program::Contents& contents,
   if (error.kind != Error::Kind::out_of_memory || contents.what.empty())
     return error;
   error.message += fmt::format("{}{}", relation, contents.what);
-  if (!error.source) error.source = contents.source;
+  error.source = contents.source;
   return error;
 }
 

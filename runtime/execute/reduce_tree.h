@@ -128,10 +128,11 @@ struct PartialTree {
   }
 
  private:
-  /// The block of these places' partial; null if there is none.
+  /// The block of these places' partial; null if there are several. With one
+  /// of them it begins in any case.
   const C* partial(int64_t begin, int64_t end) const {
     const auto at = std::ranges::lower_bound(begins, begin) - begins.begin();
-    if (begins[at] != begin || begins[at + 1] != end) return nullptr;
+    if (begins[at + 1] != end) return nullptr;
     return static_cast<const C*>(from[at]) + offset;
   }
   /// A processor stops at pages of memory that it has not asked for before.

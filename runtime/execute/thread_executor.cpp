@@ -52,8 +52,7 @@ bool is_straight(const Program& program, Device& device,
                  const RunOptions& options) {
   if (program.devices != 1 ||
       program.steps.size() > tuning().most_straight_steps || options.recorder ||
-      options.ranges || options.lose_device ||
-      device.kind() != DeviceKind::cpu || device.queue())
+      options.ranges || options.lose_device || device.kind() != DeviceKind::cpu)
     return false;
   return std::ranges::all_of(program.steps, [](const Step& step) {
     if (const auto* launch = std::get_if<LaunchStep>(&step.what))
@@ -168,7 +167,6 @@ Status ThreadExecutor::copy(int d, const CopyStep& step) {
   const std::vector<void*>& slots = run_.devices[d].slots;
   auto* to = static_cast<char*>(slots[step.to]);
   const auto* from = static_cast<const char*>(slots[step.from]);
-  if (to == from) return Unit{};
   const auto stopped = [&] { return run_.stopped(d); };
   run_.pool->parallel_pieces(step.bytes, tuning().copy_grain, run_.group(),
                              stopped, [&](int64_t begin, int64_t end) {
