@@ -175,6 +175,36 @@ TEST_CASE("a recorder is told what devices did, and nothing else changes") {
     CHECK(event.end >= event.start);
 }
 
+TEST_CASE("a recorder is told the name of each kind of collective") {
+  using Kind = CollectiveStep::Kind;
+  Runtime runtime(2, 1);
+  ProgramBuilder b(2);
+  const SlotId x = b.input(8);
+  for (const Kind kind :
+       {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
+        Kind::all_to_all, Kind::permute}) {
+    CollectiveStep step;
+    step.kind = kind;
+    step.from = x;
+    step.to = b.output(8);
+    step.dtype = DType::I32;
+    step.elements = 1;
+    b.program.steps.push_back({step});
+  }
+  Recorder recorder(true);
+  const Blocks inputs = {make_blocks<int32_t>(
+      runtime.devices(), 2, [](int d, int64_t i) { return 10 * d + i; })};
+  REQUIRE(run(runtime, b.program, runtime.devices(), inputs,
+              {.recorder = &recorder}));
+  std::vector<std::string> names;
+  for (const Recorder::Event& event : recorder.events())
+    if (event.kind == Recorder::Kind::collective && event.device == 1)
+      names.push_back(event.name);
+  CHECK(names == std::vector<std::string>{"all_reduce", "all_gather",
+                                          "reduce_scatter", "all_to_all",
+                                          "permute"});
+}
+
 TEST_CASE("copies between devices are counted by pair") {
   Runtime runtime(4);
   const auto& devices = runtime.devices();

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/unit/runtime/programs.h"
@@ -434,6 +435,61 @@ TEST_CASE("an error of a host call is the run's") {
   REQUIRE(!outputs);
   CHECK(outputs.error().kind == Error::Kind::host_function);
   CHECK(outputs.error().device == 1);
+}
+
+TEST_CASE("a host call's error keeps the device that it names") {
+  Runtime runtime(3, 1);
+  ProgramBuilder b(3);
+  b.program.host_calls = {[&](int, const auto&, auto&) -> Status {
+    return Error{
+        .kind = Error::Kind::host_function, .message = "f: no", .device = 2};
+  }};
+  b.program.steps = {{HostCallStep{.arguments = {}, .bytes = {}}}};
+  const auto outputs = run(runtime, b.program, runtime.devices(), {});
+  REQUIRE(!outputs);
+  CHECK(outputs.error().device == 2);
+}
+
+TEST_CASE("whose call it is comes no later than those who get its results") {
+  Runtime runtime(2, 1);
+  ProgramBuilder b(2);
+  const SlotId out = b.output(4);
+  b.program.host_calls = {[](int, const auto&, auto&) { return Unit{}; }};
+  b.program.steps = {{HostCallStep{.arguments = {},
+                                   .bytes = {},
+                                   .results = {out},
+                                   .result_bytes = {4},
+                                   .callers = {1, 1}}}};
+  CHECK_THROWS_AS((void)run(runtime, b.program, runtime.devices(), {}),
+                  std::logic_error);
+}
+
+TEST_CASE("what is done once for all is done once, by one thread or several") {
+  static std::atomic<int64_t> done;
+  const auto fill_and_count = [](void* const* buffers, int64_t begin,
+                                 int64_t end, const KernelContext* context) {
+    for (int64_t i = begin; i < end; ++i)
+      static_cast<int32_t*>(buffers[0])[i] += static_cast<int32_t>(i);
+    if (context->device_position == 0) done += end - begin;
+  };
+  constexpr int64_t elements = 5000;
+  for (const int workers : {1, 3}) {
+    Runtime runtime(3, workers);
+    ProgramBuilder b(3);
+    const SlotId out = b.output(elements * 4);
+    b.program.slots[out].shared = true;
+    Step clear_once = launch(clear, {out}, elements, 10);
+    Step fill_once = launch(fill_and_count, {out}, elements, 10);
+    clear_once.once = fill_once.once = true;
+    LoopStep loop{nullptr, steps({fill_once}), 0};
+    loop.turns = 4;
+    b.program.steps = {clear_once, {loop}};
+    done = 0;
+    const Blocks outputs = run_all(runtime, b.program);
+    CHECK(done == 4 * elements);
+    for (int64_t i = 0; i < elements; ++i)
+      REQUIRE(values<int32_t>(outputs[0][2])[i] == 4 * i);
+  }
 }
 
 TEST_CASE("a host call may run another program") {
