@@ -27,7 +27,9 @@ inline constexpr FaultProgram fault_programs[] = {
      "let c = f(ones(f32[70, 90]), ones(f32[90, 60]))\nprint(c[69, 59])\n"},
     {"psum", "none",
      "axis dev = devices()\n"
-     "let f = pmap(fn(x) => psum(x * x, dev), over=dev)\n",
+     "let pair = ((0, 1), (2,))\n"
+     "let f = pmap(fn(x) => psum(x * x, dev) + psum(x, dev, groups=pair), "
+     "over=dev)\n",
      "print(f(reshape(arange(3000, f32), (3, 1000)))[0, 999])\n"},
     {"ppermute", "ring",
      "axis dev = devices()\n"
@@ -69,6 +71,21 @@ inline constexpr FaultProgram fault_programs[] = {
      "for _ in range(4) { y = f(y) }\n"
      "let (a, b) = g(y)\nlet c = f(b)\n"
      "print(a, c[4999])\n"},
+    {"counted loop", "all",
+     "axis dev = devices()\n"
+     "def turns(x) {\n"
+     "  var y = x\n"
+     "  for _ in range(40) { y = psum(y, dev) * 0.3 + x }\n"
+     "  for _ in range(40) { y = tanh(y) + 1.0 }\n"
+     "  y\n"
+     "}\n"
+     "let f = pmap(turns, over=dev)\n",
+     "print(f(reshape(arange(12, f32), (3, 4))))\n"},
+    {"factor", "all",
+     "import linalg\n"
+     "axis dev = devices()\n"
+     "let f = pmap(fn(x) => linalg.cholesky(x + 4.0 * eye(3)), over=dev)\n",
+     "print(f(ones(f32[3, 3, 3]))[2])\n"},
     {"file", "none",
      "axis dev = devices()\n"
      "let f = pmap(fn(x) => x + 1.0, in_axes=split(0), out_axes=split(0), "

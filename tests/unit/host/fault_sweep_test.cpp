@@ -9,7 +9,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "runtime/recorder.h"
 #include "runtime/tuning/tuning.h"
 #include "tests/unit/host/fault_programs.h"
 #include "tests/unit/host/simulation.h"
@@ -24,7 +26,8 @@ bool is_of_devices(lang::Code code) {
 
 class Sweep {
  public:
-  explicit Sweep(const FaultProgram& program) : program_(program) {
+  explicit Sweep(const FaultProgram& program, Recorder* recorder = nullptr)
+      : program_(program), recorder_(recorder) {
     // Two turns of a loop are captured at once.
     Tuning captures = before_;
     captures.gpu_much_work_at_once = 1;
@@ -132,7 +135,7 @@ class Sweep {
   void open() {
     auto devices = gpus("");
     REQUIRE(devices);
-    machine_ = std::make_unique<Machine>(std::move(*devices));
+    machine_ = std::make_unique<Machine>(std::move(*devices), recorder_);
     REQUIRE(machine_->run(program_.definitions).ok);
     good();
   }
@@ -179,6 +182,7 @@ class Sweep {
   }
 
   const FaultProgram& program_;
+  Recorder* const recorder_;
   const Tuning before_ = tuning();
   std::string expected_;
   std::unique_ptr<Machine> machine_;
@@ -203,6 +207,44 @@ TEST_CASE("each call of the driver fails, in a session that goes on") {
     cases += sweep.cases;
   }
   MESSAGE(cases << " cases");
+}
+
+TEST_CASE("calls of the driver fail while a recorder is told of times") {
+  Folder folder;
+  Recorder recorder(true);
+  Sweep sweep(fault_programs[5], &recorder);
+  sweep.warm("not_supported", false, false, full() ? 1 : 7);
+  sweep.warm("illegal_address", false, true, full() ? 1 : 31);
+  for (const Recorder::Event& event : recorder.events())
+    REQUIRE(event.end >= event.start);
+  CHECK(recorder.total(Recorder::Kind::kernel, 0).count > 0);
+  MESSAGE(sweep.cases << " cases");
+}
+
+TEST_CASE("a recorder is told the same if times are waited for one by one") {
+  const FaultProgram& program = fault_programs[5];
+  const Tuning before = tuning();
+  std::vector<int64_t> counts;
+  for (const size_t most : {before.most_timed_events, size_t{1}}) {
+    Tuning own = before;
+    own.most_timed_events = most;
+    set_tuning(own);
+    Recorder recorder(true);
+    auto devices = simulated_gpus("devices=3;memory=1G");
+    REQUIRE(devices);
+    Machine machine(std::move(*devices), &recorder);
+    REQUIRE(machine.run(program.definitions).ok);
+    REQUIRE(machine.run(program.body).ok);
+    for (int device = 0; device < 3; ++device)
+      for (const auto kind : {Recorder::Kind::kernel, Recorder::Kind::wait,
+                              Recorder::Kind::collective}) {
+        counts.push_back(recorder.total(kind, device).count);
+        CHECK(counts.back() > 0);
+      }
+  }
+  set_tuning(before);
+  REQUIRE(counts.size() == 18);
+  CHECK(std::equal(counts.begin(), counts.begin() + 9, counts.begin() + 9));
 }
 
 TEST_CASE("each call of the driver fails, from the beginning") {

@@ -29,11 +29,14 @@ struct Outcome {
 
 class Machine {
  public:
-  /// On these devices, or else on three CPU devices.
-  explicit Machine(std::vector<std::unique_ptr<Device>> devices = {}) {
+  /// On these devices, or else on three CPU devices. The recorder, if there is
+  /// one, outlives it.
+  explicit Machine(std::vector<std::unique_ptr<Device>> devices = {},
+                   Recorder* recorder = nullptr) {
     SessionOptions options;
     options.cpu_devices = 3;
     options.devices = std::move(devices);
+    options.recorder = recorder;
     options.output = [this](std::string_view text) { output_ += text; };
     session_ = std::make_unique<Session>(std::move(options));
   }
