@@ -29,7 +29,7 @@ namespace {
   for (const MappedAxis& m : mapped)
     names += (names.empty() ? "" : ", ") + label(*m.axis);
   auto error = diagnostic(Code::axis_not_mapped, call.where, call.builtin.name,
-                          over, names);
+                          over, names, mapped.size() == 1 ? "is" : "are");
   if (axis) error.add_note(axis->declared, "declared here");
   for (const MappedAxis& m : mapped)
     error.add_note(m.where, label(*m.axis) + " is mapped here");
@@ -114,8 +114,7 @@ std::vector<Members::Axis> tuple_of_axes(Argument over,
 
 /// A number of a member that is known.
 int64_t known_member(Argument argument, const IntValue& number) {
-  if (number.value.is_constant() && !number.value.overflowed())
-    return number.value.value();
+  if (number.value.is_constant()) return number.value.value();
   argument.call().walk.fail(diagnostic(Code::argument_not_known,
                                        argument.where(),
                                        describe_argument(argument))
@@ -157,7 +156,9 @@ void check_position(BuiltinCall& call, const Members& members, Span where,
                     std::string_view role, int64_t position) {
   const ir::Dim size = members.size();
   const bool known = size.is_constant();
-  if (position >= 0 && (!known || position < size.value())) return;
+  if (position >= 0 && position <= INT32_MAX &&
+      (!known || position < size.value()))
+    return;
   bad_permutation(
       call, where,
       fmt::format("{} {} is out of range for {} of {} members", role, position,

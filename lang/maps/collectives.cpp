@@ -12,6 +12,7 @@
 #include "lang/context/walk.h"
 #include "lang/maps/collective_members.h"
 #include "lang/maps/map_spec.h"
+#include "lang/maps/map_state.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -426,22 +427,26 @@ Value builtin_axis_index(CallOf<"axis_index">& call) {
 namespace {
 
 /// The axes of all maps around that run over devices; where a definition is
-/// checked alone, or nothing is mapped, as for any collective.
-Members device_members(Argument device) {
+/// checked alone, one that a caller may map.
+Members device_members(BuiltinCall& call) {
+  Walk& walk = call.walk;
   Members members;
-  for (const MappedAxis& mapped : device.call().walk.context().mapped_axes)
+  for (const MappedAxis& mapped : walk.context().mapped_axes)
     if (mapped.over_devices)
       members.axes.push_back({mapped.axis, mapped.id, mapped.size});
   if (!members.axes.empty()) return members;
-  try {
-    return members_of(device);
-  } catch (Failure& failure) {
-    failure.diagnostic.set_help(
-        "every process runs the whole program, and process 0 prints and saves; "
-        "inside `pmap` it is the process that has the member's device, and "
-        "`process_index(device)` is that of a device");
-    throw;
+  if (walk.context().checking_definition) {
+    const auto axis = map_cache(walk).innermost(walk);
+    members.axes = {{axis, axis->id, axis->any_size}};
+    return members;
   }
+  walk.fail(
+      diagnostic(Code::collective_outside_map, call.where, call.builtin.name,
+                 "devices")
+          .set_help("every process runs the whole program, and process 0 "
+                    "prints and saves; inside `pmap` it is the process that "
+                    "has the member's device, and `process_index(device)` is "
+                    "that of a device"));
 }
 
 /// Whose device each member is on, by its position among all.
@@ -472,19 +477,15 @@ std::vector<int> processes_of(Walk& walk, const Members& members) {
 Value builtin_process_index(CallOf<"process_index">& call) {
   Walk& walk = call.walk;
   const Argument device = call["device"];
-  if (device.given() && !device.value().is<NoneValue>()) {
+  if (device.given()) {
     const auto* value = device.value().get_if<DeviceValue>();
     if (!value) wrong_argument(device, "a device, such as `devices()[0]`");
     const auto& devices = walk.machine().runtime->devices();
     return IntValue{process_of(*devices[value->index])};
   }
-  const Members members = device_members(call["device"]);
+  const Members members = device_members(call);
   const ArrayValue position = own_position(call, members);
-  const bool known = std::ranges::all_of(
-      members.axes,
-      [](const Members::Axis& axis) { return axis.size.is_constant(); });
-  const bool mapped = members.axes[0].info->mesh != nullptr;
-  if (walk.mode() == Mode::check || !known || !mapped) return position;
+  if (walk.mode() == Mode::check) return position;
   return gather(walk, numbers(call, processes_of(walk, members)), {position},
                 {0}, false, call.where);
 }

@@ -17,6 +17,14 @@ namespace {
                     "`donate=\"x\"`"));
 }
 
+/// An int or text that only a call tells, while a definition is checked.
+[[noreturn]] void not_known(Argument donate, const IntValue* position) {
+  Diagnostic error = diagnostic(Code::argument_not_known, donate.where(),
+                                describe_argument(donate));
+  if (position) error.about(position->value);
+  donate.call().walk.fail(std::move(error));
+}
+
 /// All parameters, those by position first.
 std::vector<DonatedParameter> all_parameters(const FunctionValue& function) {
   std::vector<DonatedParameter> out;
@@ -44,13 +52,12 @@ std::vector<DonatedParameter> read_donate(Argument donate,
   for (const Value& item : items) {
     const auto* position = item.get_if<IntValue>();
     const auto* name = item.get_if<StrValue>();
-    std::string text;
-    if (position && position->value.is_constant())
-      text = position->value.to_string();
-    else if (name && name->value)
-      text = *name->value;
-    else
+    if (!position && !name)
       bad_donate(donate, fmt::format("it lists {}", type_name(item)));
+    if (position ? !position->value.is_constant() : !name->value)
+      not_known(donate, position);
+    const std::string text =
+        position ? position->value.to_string() : *name->value;
     const auto found = std::ranges::find_if(
         parameters, [&](const DonatedParameter& parameter) {
           return position ? position->value == ir::Dim(parameter.position)
