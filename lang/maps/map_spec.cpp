@@ -19,7 +19,7 @@ std::optional<AxisEntry> entry_of(const Value& value) {
   if (const auto* split = value.get_if<SplitValue>())
     return AxisEntry{AxisEntry::Kind::split, split->axis};
   const auto* number = value.get_if<IntValue>();
-  if (!number || !number->value.is_constant()) return std::nullopt;
+  if (!number) return std::nullopt;
   const int64_t axis = number->value.value();
   // Beyond any rank there is; it is reported where the rank is known.
   const int64_t far = 1'000'000;
@@ -178,8 +178,8 @@ class CallBinder {
           parameters_, [&](const auto& p) { return p.name == name; });
       if (!known) {
         walk_.fail(diagnostic(
-            Code::in_axes_name, declared_at(map_, map_.in_axes_span), "names",
-            name,
+            Code::in_axes_name, declared_at(map_, map_.in_axes_span),
+            "names `" + name + "`",
             fmt::format("which is no parameter of `{}`", map_.inner->name)));
       }
     }
@@ -250,11 +250,17 @@ class CallBinder {
       if (position < 0) return NoneValue{};
       auto error = diagnostic(
           Code::in_axes_name, declared_at(map_, map_.in_axes_span),
-          "does not name", name,
+          "does not name " + (name.empty()
+                                  ? fmt::format("argument {}", position)
+                                  : "`" + name + "`"),
           fmt::format("which `{}` is called with", callee_.function.name));
       error.add_note(where_, "the call");
-      error.set_help(fmt::format("add `{} = none` to copy it to every device",
-                                 name.empty() ? "name" : name));
+      error.set_help(
+          name.empty()
+              ? "give this parameter a name, or one entry per argument: "
+                "`in_axes=(0, none)`"
+              : fmt::format("add `{} = none` to copy it to every device",
+                            name));
       walk_.fail(std::move(error));
     }
     return position < 0 ? Value(NoneValue{}) : map_.in_axes;
@@ -302,9 +308,7 @@ class CallBinder {
   /// Sizes are compared with one another first, then shared among devices.
   void share(BoundCall& call) {
     MapLayout& layout = call.layout;
-    const bool on_devices =
-        callee_.axis && !callee_.is_vmap() && callee_.axis->devices;
-    if (on_devices)
+    if (callee_.axis && !callee_.is_vmap())
       layout.devices = static_cast<int>(callee_.axis->devices->size());
     layout.members = layout.devices;
     const MapInput* first = nullptr;
@@ -546,9 +550,11 @@ class ResultBinder {
     const int axis =
         output.entry.axis < 0 ? output.entry.axis + rank : output.entry.axis;
     if (axis < 0 || axis >= rank) {
-      auto error = diagnostic(Code::out_axis_out_of_range, where_,
-                              output.entry.to_string(), result_label(path),
-                              output.type.to_string(), -rank, rank - 1);
+      auto error = diagnostic(
+          Code::out_axis_out_of_range, where_, output.entry.to_string(),
+          result_label(path), output.type.to_string(),
+          rank == 0 ? "it has no axis"
+                    : fmt::format("{} to {} fit", -rank, rank - 1));
       note_call(error);
       error.set_help(rank == 0
                          ? "use out_axes=0: a scalar has no axis to join along"
@@ -581,6 +587,11 @@ void check_form(Walk& walk, const Value& axes, const std::string& path,
   } else if (const RecordValue* record = axes.record()) {
     for (const auto& [name, entry] : record->fields)
       check_form(walk, entry, fmt::format("{}.{}", path, name), where);
+  } else if (const auto* number = axes.get_if<IntValue>();
+             number && !number->value.is_constant()) {
+    // In a definition that is checked: a call tells it.
+    walk.fail(diagnostic(Code::argument_not_known, where, "`" + path + "`")
+                  .about(number->value));
   } else if (!entry_of(axes)) {
     walk.fail(diagnostic(Code::bad_axes_entry, where, "`" + path + "`",
                          type_name(axes)));
@@ -722,8 +733,9 @@ void explain_members(const MappedAxis& axis, Diagnostic& diagnostic) {
   }
   const bool fewer_axes = diagnostic.code == Code::too_many_indices ||
                           diagnostic.code == Code::no_such_axis;
-  if (axis.over_devices && mapped && fewer_axes && diagnostic.help.empty())
+  if (axis.over_devices && mapped && fewer_axes)
     diagnostic.set_help(
+        diagnostic.help + (diagnostic.help.empty() ? "" : "; ") +
         "for a block of rows on each device instead of one row, write "
         "`split(0)` in `in_axes`");
 }
