@@ -59,16 +59,13 @@ bool same_function(const FunctionValue& a, const FunctionValue& b,
     return map->kind == other.kind && map->state == other.state &&
            same_function(*map->inner, *other.inner, counterparts);
   }
-  if (const auto* made = std::get_if<Differentiated>(&a.what)) {
-    const auto& other = std::get<Differentiated>(b.what);
-    return made->kind == other.kind && made->wrt == other.wrt &&
-           made->wrt_is_tuple == other.wrt_is_tuple && made->aux == other.aux &&
-           !made->rule == !other.rule &&
-           same_function(*made->inner, *other.inner, counterparts) &&
-           (!made->rule ||
-            same_function(*made->rule, *other.rule, counterparts));
-  }
-  return false;
+  // What runs has no function of which only the type is known.
+  const auto& made = std::get<Differentiated>(a.what);
+  const auto& other = std::get<Differentiated>(b.what);
+  return made.kind == other.kind && made.wrt == other.wrt &&
+         made.wrt_is_tuple == other.wrt_is_tuple && made.aux == other.aux &&
+         same_function(*made.inner, *other.inner, counterparts) &&
+         (!made.rule || same_function(*made.rule, *other.rule, counterparts));
 }
 
 struct SameForCode {

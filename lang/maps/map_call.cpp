@@ -226,7 +226,7 @@ Value call_pmap(Walk& walk, const MapCallee& callee,
                 std::vector<CallArgument> positional,
                 std::vector<std::pair<std::string, CallArgument>> named,
                 Span where) {
-  if (walk.mode() == Mode::run && !walk.context().compiled)
+  if (walk.mode() == Mode::run)
     return run_map(walk, callee, positional, named, where);
   forbid_remapping(walk, callee, where);
   join_mesh(walk, callee, where);

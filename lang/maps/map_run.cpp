@@ -56,7 +56,8 @@ ArrayLayout place(const ir::Type& type, const jit::MemberGraph& map,
 }
 
 /// The axes of a map of maps by which errors name a member. Where a device has
-/// several members along an axis it does not know which one failed.
+/// several members along an axis it does not know which one failed. Axes of a
+/// mesh are declared, so all have names.
 std::vector<MapEntry::Place> member_places(Walk& walk,
                                            const jit::MemberGraph& map,
                                            const AxisInfo& outermost) {
@@ -72,7 +73,7 @@ std::vector<MapEntry::Place> member_places(Walk& walk,
       place.stride *= map.mesh[i].size;
     const bool again = std::ranges::any_of(
         places, [&](const auto& known) { return known.axis == info.name; });
-    if (!info.anonymous && !again) places.push_back(std::move(place));
+    if (!again) places.push_back(std::move(place));
   }
   std::erase_if(
       places, [&](const auto& place) { return several.contains(place.axis); });
@@ -468,17 +469,14 @@ Value run_map(Walk& walk, const MapCallee& callee,
 
 TypedFunction compile_typed(Walk& walk, const Value& function,
                             const std::vector<Value>& examples, Span where) {
-  const auto* inner = function.get_if<std::shared_ptr<const FunctionValue>>();
-  if (!inner)
-    walk.fail(
-        diagnostic(Code::not_a_function, where, "jit", type_name(function)));
+  const auto& inner = *function.get_if<std::shared_ptr<const FunctionValue>>();
   Transformed map;
   map.kind = Transformed::Kind::jit;
-  map.inner = *inner;
+  map.inner = inner;
   map.in_axes = map.out_axes = NoneValue{};
   map.where = where;
   map.state = std::make_shared<MapState>();
-  const FunctionValue whole{fmt::format("jit({})", (*inner)->name),
+  const FunctionValue whole{fmt::format("jit({})", inner->name),
                             std::move(map)};
   const MapCallee callee{whole, std::get<Transformed>(whole.what), nullptr};
   // Numbers stay part of the code: arguments are arrays alone.

@@ -121,23 +121,21 @@ const ScanTrace* MapCache::find_scan(const FunctionValue& function,
                                      bool backwards, bool stacks,
                                      const MadeFor::Positional& call,
                                      std::vector<ArrayValue>& captured) {
-  std::optional<FunctionKey> key = key_of(function);
-  if (!key) return nullptr;
-  key->forget_environments();
+  FunctionKey key = key_of(function).value();  // one that runs has a key
+  key.forget_environments();
   const auto* found = scans_.find_if([&](const auto& item) {
     const ScanTrace& trace = item.second;
     return trace.backwards == backwards && trace.stacks == stacks &&
-           item.first == *key &&
+           item.first == key &&
            trace.made_for.serves(function, call, {}, captured);
   });
   return found ? &found->second : nullptr;
 }
 
 void MapCache::keep_scan(const FunctionValue& function, ScanTrace trace) {
-  std::optional<FunctionKey> key = key_of(function);
-  if (!key) return;
-  key->forget_environments();
-  scans_.put({std::move(*key), std::move(trace)});
+  FunctionKey key = key_of(function).value();
+  key.forget_environments();
+  scans_.put({std::move(key), std::move(trace)});
 }
 
 const Executable* MapCache::find_statement(const ir::Graph& graph,

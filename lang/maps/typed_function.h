@@ -20,7 +20,7 @@ struct TypedFunction {
   Value result;
 };
 
-/// Compiles `function`, as `jit` would at a call with `examples`. Of arrays
+/// Compiles a function, as `jit` would at a call with `examples`. Of arrays
 /// there the type counts; other values are part of the code. Run mode.
 TypedFunction compile_typed(Walk& walk, const Value& function,
                             const std::vector<Value>& examples, Span where);
