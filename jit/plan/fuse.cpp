@@ -197,7 +197,7 @@ void Fuser::join_operands(NodeId id) {
 }
 
 void Fuser::absorb(int from, int to) {
-  if (items_[from].groups.size() != 1 || items_[to].groups.size() != 1) return;
+  if (items_[from].groups.empty()) return;  // absorbed already
   const Group& early = items_[from].groups[0];
   Group& late = items_[to].groups[0];
   if (early.has_stores() || !early.is_plain_map() ||
@@ -291,7 +291,6 @@ bool Fuser::place_joined(NodeId id) {
       return false;
   }
   const int step = sources_.step[parts[0]];
-  if (items_[step].groups.size() != 1) return false;
   const auto buffer = static_cast<BufferId>(plan_.buffers.size());
   if (!items_[step].groups[0].store_joined(id, parts, buffer)) return false;
   plan_.add_buffer(graph_[id]);
@@ -319,7 +318,7 @@ bool Fuser::place_chosen(NodeId id) {
 /// that may be computed there. False, and nothing is done, if it is not so.
 bool Fuser::dissolve(NodeId node, NodeId reader) {
   const int item = sources_.step[node];
-  if (item < 0 || items_[item].groups.size() != 1) return false;
+  if (item < 0) return false;
   const Group& group = items_[item].groups[0];
   if (!group.is_plain_map() || group.has_stores()) return false;
   // All that has no place between the reader and what has one, and the group.
@@ -426,7 +425,7 @@ void Fuser::emit(Item& item, PlanSteps& steps) {
   for (PlanStep& step : item.steps) steps.push_back(std::move(step));
   Kernel kernel;
   auto emit = [&] {
-    if (!kernel.nests.empty()) steps.push_back({std::move(kernel), {}});
+    steps.push_back({std::move(kernel), {}});
     kernel = {};
   };
   for (const Group& group : item.groups) {

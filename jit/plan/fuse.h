@@ -131,10 +131,11 @@ void for_each_buffer(Step& step, const F& f) {
     inside(loop->condition);
     f(loop->flag, false);
     inside(loop->body);
-  } else if (auto* branch = std::get_if<IfTask>(&step.what)) {
-    f(branch->flag, false);
-    inside(branch->then_steps);
-    inside(branch->else_steps);
+  } else {
+    auto& branch = std::get<IfTask>(step.what);
+    f(branch.flag, false);
+    inside(branch.then_steps);
+    inside(branch.else_steps);
   }
 }
 

@@ -89,15 +89,13 @@ PlanSteps Fuser::lower_body(const Node& loop, const Graph& body,
                             const std::vector<BufferId>& places) {
   const auto& attrs = ir::attrs<ir::LoopAttrs>(loop);
   BufferId number = -1;
-  if (attrs.is_counted() && attrs.turns > 0) {
+  if (attrs.is_counted()) {  // has turns: simplify drops the others
     number = inputs[0];
     ranges_[number] = {0, attrs.turns - 1};
-  } else if (!attrs.is_counted()) {
-    if (const auto turns = known_turns(graph_, loop);
-        turns && turns->count > 0) {
-      number = inputs[static_cast<size_t>(turns->counter)];
-      ranges_[number] = {turns->first, turns->last};
-    }
+  } else if (const auto turns = known_turns(graph_, loop);
+             turns && turns->count > 0) {
+    number = inputs[static_cast<size_t>(turns->counter)];
+    ranges_[number] = {turns->first, turns->last};
   }
   PlanSteps steps = lower_to(body, inputs, places);
   ranges_.erase(number);
@@ -189,7 +187,7 @@ bool Fuser::place_native_loop(NodeId id) {
 std::vector<bool> Fuser::wanted_results(NodeId id) const {
   std::vector<bool> out(static_cast<size_t>(ir::result_count(graph_[id])));
   auto reads_first = [&](NodeId reader) {
-    if (reader == id && !out.empty()) out[0] = true;
+    if (reader == id) out[0] = true;
   };
   for (NodeId output : graph_.outputs) reads_first(output);
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {

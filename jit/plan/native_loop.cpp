@@ -216,11 +216,11 @@ std::vector<bool> LoopMaker::needed_nodes(const std::vector<size_t>& results,
   return needed;
 }
 
+/// The argument of a buffer, which has one type.
 int LoopMaker::argument(BufferId buffer, DType dtype) {
   auto& all = kernel_.arguments;
   for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].buffer == buffer && all[i].dtype == dtype)
-      return static_cast<int>(i);
+    if (all[i].buffer == buffer) return static_cast<int>(i);
   all.push_back({buffer, dtype, false});
   return static_cast<int>(all.size()) - 1;
 }
@@ -298,9 +298,8 @@ void LoopMaker::add_operands(std::vector<PointArray>& arguments) {
 bool LoopMaker::add_condition(Unroller& at,
                               const std::vector<PointArray>& arguments) {
   auto goes_on = at.place(*a_.condition, arguments);
-  if (!goes_on || !at.settle((*goes_on)[0]) || !(*goes_on)[0].space.empty() ||
-      !nest_.inner.empty())
-    return false;
+  if (!goes_on || !nest_.inner.empty()) return false;
+  at.settle((*goes_on)[0]);  // a bool alone, which can be
   nest_.turns->condition = (*goes_on)[0].elements[0];
   return true;
 }
@@ -315,9 +314,7 @@ bool LoopMaker::add_results(Unroller& at, const std::vector<size_t>& results,
     if (is_held(i)) continue;
     PointArray& value = given[i];
     const PointArray place = at.shaped(part_type(i));
-    if (!at.settle(value) || value.space != place.space ||
-        static_cast<int64_t>(value.elements.size()) != at.count(place))
-      return false;
+    if (!at.settle(value) || value.space != place.space) return false;
     const int to = wanted ? argument(places_.results[i], value.dtype) : -1;
     const int64_t stride = part_type(i).elements();
     for (size_t e = 0; e < value.elements.size(); ++e) {
@@ -345,7 +342,7 @@ bool LoopMaker::add_held_result(Unroller& at, size_t carry, PointArray value) {
   const PointArray& array = carried_[carry];
   auto writes = at.writes_to(array, std::move(value));
   if (!writes) return false;
-  if (a_.is_counted() && turns() > 0) {
+  if (a_.is_counted()) {
     std::vector<int> written;
     for (const PointArray& other : carried_)
       if (other.held) written.push_back(other.memory->argument);

@@ -155,7 +155,6 @@ std::optional<uint64_t> Unroller::folded(const Expr& expr) const {
   const ElementLoop loop = expr.op == Op::cast
                                ? cast_loop(expr.operand_dtype, expr.dtype)
                                : element_loop(expr.op, expr.operand_dtype);
-  if (!loop || bits.empty()) return std::nullopt;
   std::vector<const void*> in;  // the first bytes: little endian
   for (const uint64_t& x : bits) in.push_back(&x);
   const std::vector<int64_t> strides(bits.size(), 0);
@@ -179,11 +178,10 @@ ExprId Unroller::widened(ExprId value) {
   const Expr expr = nest_.exprs[value];
   const bool is_plain = expr.kind == Expr::Kind::operation && !expr.checked &&
                         nest_.extents.empty() && range_of(value);
-  if (is_plain && expr.op == Op::cast && expr.operand_dtype == DType::I64 &&
-      range_of(expr.operands[0]))
+  // What has a range has operands with ranges.
+  if (is_plain && expr.op == Op::cast && expr.operand_dtype == DType::I64)
     return expr.operands[0];
-  if (is_plain && (expr.op == Op::add || expr.op == Op::sub) &&
-      range_of(expr.operands[0]) && range_of(expr.operands[1])) {
+  if (is_plain && (expr.op == Op::add || expr.op == Op::sub)) {
     const ExprId a = widened(expr.operands[0]), b = widened(expr.operands[1]);
     return operation(expr.op, DType::I64, DType::I64, {a, b});
   }
@@ -203,10 +201,11 @@ std::optional<int64_t> Unroller::known(ExprId id) const {
   return static_cast<int64_t>(expr.bits);
 }
 
+/// Of an integer.
 std::optional<IntegerRange> Unroller::range_of(ExprId id) const {
   if (const auto value = known(id)) return std::pair(*value, *value);
   const Expr& expr = nest_.exprs[id];
-  if (expr.kind == Expr::Kind::iota && is_integer(expr.dtype)) {
+  if (expr.kind == Expr::Kind::iota) {
     const AffineRange reach = jit::range(expr.at, nest_.extents);
     return std::pair(reach.low, reach.high);
   }
@@ -319,9 +318,8 @@ std::optional<std::vector<PointArray>> Unroller::place(
 std::optional<Unroller::Arrays> Unroller::results_of(const Graph& graph,
                                                      const Node& node,
                                                      Arrays x) {
-  if (node.op == Op::if_else) return branch(graph, node, std::move(x));
-  if (node.op == Op::loop) return turns(node, std::move(x));
-  return std::nullopt;
+  return node.op == Op::if_else ? branch(graph, node, std::move(x))
+                                : turns(node, std::move(x));
 }
 
 Unroller::Found Unroller::value_of(const Graph& graph, const Node& node,
@@ -387,11 +385,11 @@ bool Unroller::settle(Array& array) {
   return true;
 }
 
-/// Whether maps can combine them: each in registers, and all alike.
-bool Unroller::fits(const Arrays& x) const {
+/// Whether maps can combine arrays of one shape in registers: all have the axes
+/// of the space at the same places.
+bool Unroller::fits(const Arrays& x) {
   return std::all_of(x.begin(), x.end(), [&](const Array& array) {
-    return !array.memory && array.space == x[0].space &&
-           array.shape == x[0].shape;
+    return array.space == x[0].space;
   });
 }
 
@@ -410,10 +408,7 @@ bool Unroller::may_fail(const Graph& graph, const Node& node,
 /// Of arrays that are too large for registers: a choice between two states of
 /// one held array, as vmap makes of branches, or an operation on uniform ones.
 Unroller::Found Unroller::map_uniform(const Node& node, const Arrays& x) {
-  const bool alike = std::all_of(x.begin(), x.end(), [&](const Array& array) {
-    return array.shape == x[0].shape && array.space == x[0].space;
-  });
-  if (!x[0].uniform || !alike) return std::nullopt;
+  if (!x[0].uniform || !fits(x)) return std::nullopt;
   if (node.op == Op::select && x[1].held) {
     Array out = x[1];
     if (!merge_held(x[0].elements[0], out, x[2])) return std::nullopt;
@@ -503,7 +498,6 @@ Unroller::Found Unroller::source(const Node& node) {
     });
     return out;
   }
-  if (node.op != Op::constant) return std::nullopt;
   const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
   const auto size = static_cast<size_t>(byte_size(dtype));
   const bool one = bytes.size() == size;
@@ -664,7 +658,7 @@ Unroller::Found Unroller::pad(const Arrays& x, const Node& node) {
   Array out{node.type.dtype, node.type.sizes(), x[0].space};
   for (int axis : out.space)
     if (out.shape[axis] != x[0].shape[axis]) return std::nullopt;
-  if (!is_small(out) || !x[1].space.empty()) return std::nullopt;
+  if (!is_small(out)) return std::nullopt;
   const std::vector<int> axes = small_axes(out);
   const Index inner = small_shape(x[0]), strides = dense_strides(inner);
   for_each_index(small_shape(out), [&](const Index& at) {
@@ -702,8 +696,8 @@ Unroller::Found Unroller::reduce(const Array& x, const Node& node) {
       along.push_back(x.shape[a]);
     else
       kept.push_back(static_cast<int>(a));
-  const int64_t n = product(along);
-  if (n == 0 || n > tuning().most_unrolled_elements) return std::nullopt;
+  const int64_t n = product(along);  // not 0: the operand is in registers
+  if (n > tuning().most_unrolled_elements) return std::nullopt;
   const Index strides = dense_strides(small_shape(x));
   const std::vector<int> axes = small_axes(x), own = small_axes(out);
   const CombineOrder order =
@@ -736,7 +730,6 @@ Unroller::Found Unroller::dot(const Array& a, const Array& b,
                               const Node& node) {
   const auto& attrs = ir::attrs<ir::DotAttrs>(node);
   const DType stored = node.type.dtype, dtype = accumulator(stored);
-  if (is_bool(stored)) return std::nullopt;
   // For each axis of the result, that of a and of b; -1: none.
   std::vector<std::pair<int, int>> from;
   for (size_t i = 0; i < attrs.batch_a.size(); ++i)

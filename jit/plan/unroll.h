@@ -261,7 +261,7 @@ class Unroller {
   std::vector<int> small_axes(const Array& array) const;
   std::vector<int64_t> small_shape(const Array& array) const;
   bool is_small(const Array& array) const;
-  bool fits(const std::vector<Array>& x) const;
+  static bool fits(const std::vector<Array>& x);
 
   Nest& nest_;
   const bool checked_;

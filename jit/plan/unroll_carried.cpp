@@ -25,7 +25,8 @@ struct Unroller::LinearPlace {
   }
 };
 
-/// The integer `id`, taken apart as far as nothing wraps in fewer bits.
+/// The integer `id`, a place in an array, taken apart. Nothing in it wraps: a
+/// place is a sum of what has a range, or of bounded indices, which stay whole.
 Unroller::LinearPlace Unroller::linear(ExprId id) const {
   LinearPlace out;
   if (const auto value = known(id)) {
@@ -33,25 +34,19 @@ Unroller::LinearPlace Unroller::linear(ExprId id) const {
     return out;
   }
   const Expr& expr = nest_.exprs[id];
-  const bool is_sum = expr.kind == Expr::Kind::operation &&
-                      is_integer(expr.dtype) &&
-                      is_integer(expr.operand_dtype) &&
-                      (expr.dtype == DType::I64 || range_of(id).has_value());
-  if (is_sum && (expr.op == Op::add || expr.op == Op::sub)) {
+  const bool is_operation = expr.kind == Expr::Kind::operation;
+  if (is_operation && (expr.op == Op::add || expr.op == Op::sub)) {
     out.add(linear(expr.operands[0]), 1);
     out.add(linear(expr.operands[1]), expr.op == Op::add ? 1 : ~uint64_t{0});
     return out;
   }
-  if (is_sum && expr.op == Op::mul)
+  if (is_operation && expr.op == Op::mul)
     for (const int i : {0, 1})
       if (const auto factor = known(expr.operands[i])) {
         out.add(linear(expr.operands[1 - i]), static_cast<uint64_t>(*factor));
         return out;
       }
-  // What a cast to more bits keeps, and one to a type that holds the range.
-  if (is_sum && expr.op == Op::cast &&
-      (is_signed(expr.operand_dtype) || range_of(expr.operands[0])))
-    return linear(expr.operands[0]);
+  if (is_operation && expr.op == Op::cast) return linear(expr.operands[0]);
   out.factors[id] = 1;
   return out;
 }
@@ -105,13 +100,12 @@ ExprId Unroller::left_at(const LinearPlace& place,
   return value;
 }
 
-/// Whether it is what memory has at one place of the array, without a check.
+/// Whether it is what memory has at one place of the array (held_element),
+/// without a check.
 bool Unroller::is_read_of(const Array& held, ExprId id) const {
   const Expr& expr = nest_.exprs[id];
   return expr.kind == Expr::Kind::gather && !expr.checked &&
-         expr.loop == loop_ && expr.argument == held.memory->argument &&
-         expr.operands.size() == 1 && expr.indexed[0].stride == 1 &&
-         expr.at == own_part(held);
+         expr.loop == loop_ && expr.argument == held.memory->argument;
 }
 
 void Unroller::carry_reads(const Array& held, std::span<const HeldWrite> writes,

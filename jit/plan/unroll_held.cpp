@@ -80,7 +80,6 @@ std::optional<Unroller::HeldPlace> Unroller::held_place(
         return std::nullopt;
       continue;
     }
-    if (size == 0) return std::nullopt;
     if (const auto value = known(index);
         value && *value >= -size && *value < size) {
       constant += (*value < 0 ? *value + size : *value) * stride;
@@ -210,13 +209,11 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
   return out;
 }
 
-/// Both results of a branch are the same held array, written or not: gives to
-/// `one` the writes of both. False if they are not.
+/// Both results of a branch, of which `one` is held, are the same array, written
+/// or not: gives to `one` the writes of both. False if they are not.
 bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
-  if (!one.held || !other.held ||
-      one.memory->argument != other.memory->argument ||
-      one.version != other.version || !is_current(one) ||
-      one.shape != other.shape)
+  if (!other.held || one.memory->argument != other.memory->argument ||
+      one.version != other.version || !is_current(one))
     return false;
   auto [ours, theirs] = std::mismatch(one.writes.begin(), one.writes.end(),
                                       other.writes.begin(), other.writes.end());
@@ -248,9 +245,7 @@ std::optional<std::vector<HeldWrite>> Unroller::writes_to(const Array& held,
     if (!is_current(value)) return std::nullopt;
     return value.writes;
   }
-  if (!settle(value) || value.space != held.space ||
-      static_cast<int64_t>(value.elements.size()) != count(held))
-    return std::nullopt;
+  if (!settle(value) || value.space != held.space) return std::nullopt;
   std::vector<HeldWrite> out;
   for (size_t e = 0; e < value.elements.size(); ++e) {
     const ExprId place = integer(DType::I64, static_cast<int64_t>(e));

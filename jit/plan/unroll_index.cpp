@@ -52,7 +52,7 @@ std::optional<Unroller::Indexing> Unroller::indexing(
       out.rest.push_back(a);
   const std::vector<int>& index_space = indices[0].space;
   for (const Array& index : indices)
-    if (index.space != index_space || index.memory) return std::nullopt;
+    if (index.space != index_space) return std::nullopt;
   size_t kept = 0;
   for (int axis : space) {
     const auto at = std::find(out.rest.begin(), out.rest.end(), axis);
@@ -347,7 +347,7 @@ Unroller::Found Unroller::scatter(const Graph& graph, const Node& node,
 /// may fail does so where its branch is taken.
 std::optional<Unroller::Arrays> Unroller::branch(const Graph&, const Node& node,
                                                  Arrays x) {
-  if (!load(x[0])) return std::nullopt;
+  load(x[0]);  // a bool alone, which can be
   const auto& a = ir::attrs<ir::IfAttrs>(node);
   const ExprId condition = x[0].elements[0], outer = guard_;
   x.erase(x.begin());

@@ -81,8 +81,8 @@ bool has_long_loop(const Graph& graph) {
 /// A loop inside the loop: its turns one after the other where they are few.
 std::optional<Unroller::Arrays> Unroller::turns(const Node& node, Arrays x) {
   const auto& a = ir::attrs<LoopAttrs>(node);
-  if (!scratch_)
-    return a.is_counted() && a.turns <= tuning().most_unrolled_turns
+  if (!scratch_)  // all are counted
+    return a.turns <= tuning().most_unrolled_turns
                ? written_out(node, std::move(x))
                : std::nullopt;
   if (is_long_loop(node)) return inner_turns(node, std::move(x));
@@ -211,15 +211,14 @@ bool Unroller::flush(Array& array) {
   return true;
 }
 
-/// Copies an array without axes of the space into a held one of as many
-/// elements, from element `first` on.
+/// Copies an array without axes of the space into a held one without writes,
+/// from element `first` on.
 bool Unroller::put_at(Array& to, int64_t first, Array from) {
   const int64_t n = product(from.shape);
   if (!from.space.empty() || !nest_.extents.empty() ||
-      n > tuning().most_copied_elements || !to.writes.empty() ||
+      n > tuning().most_copied_elements ||
       (from.memory && from.memory->view) || (from.held && !flush(from)))
     return false;
-  if (n == 0) return true;
   const bool is_in_registers = !from.uniform && !from.memory;
   const int64_t turns = is_in_registers ? 0 : n / tuning().copied_at_once;
   // Places `number` + 0, 1, ... of what is copied.
@@ -307,7 +306,6 @@ bool Unroller::replace_held(std::span<const Array> carried,
   };
   for (size_t i = 0; i < given.size(); ++i) {
     if (!is_moved(i) || is_small(given[i])) continue;
-    if (!scratch_) return false;
     if (given[i].held && is_carried(given[i]) && !to_memory(given[i]))
       return false;
   }
@@ -378,7 +376,7 @@ void Unroller::note_counters(const Graph& body, ExprId condition, int loop,
     const ExprId counter = test.operands[i];
     const auto at = std::ranges::find(scalars, counter);
     const auto bound = range_of(test.operands[1 - i]);
-    if (at == scalars.end() || counter < 0 || !bound) continue;
+    if (at == scalars.end() || !bound) continue;
     const auto carry = static_cast<size_t>(at - scalars.begin());
     const int64_t step = step_of(body, carry);
     const bool rises = less == (i == 0);
@@ -431,7 +429,6 @@ bool Unroller::begin_carries(Arrays& x, size_t carries) {
 std::optional<Unroller::Arrays> Unroller::inner_turns(const Node& node,
                                                       Arrays x) {
   const auto& a = ir::attrs<LoopAttrs>(node);
-  if (!scratch_ || a.turns == 0) return std::nullopt;
   InnerLoop inner{a, static_cast<size_t>(a.carries),
                   static_cast<size_t>(a.rows)};
   for (size_t i = inner.carries; i < a.body->outputs.size(); ++i) {
@@ -507,9 +504,8 @@ bool Unroller::place_inner(InnerLoop& inner, Arrays x, ExprId start) {
   if (!a.is_counted()) {
     const size_t loops = nest_.inner.size();
     auto goes_on = place(*a.condition, arguments);
-    if (!goes_on || !settle((*goes_on)[0]) || !(*goes_on)[0].space.empty() ||
-        nest_.inner.size() != loops)
-      return false;
+    if (!goes_on || nest_.inner.size() != loops) return false;
+    load((*goes_on)[0]);  // a bool alone, which can be
     const ExprId condition = (*goes_on)[0].elements[0];
     nest_.turns_of(inner.loop).condition = condition;
     note_counters(*a.body, condition, inner.loop, scalars);
@@ -522,8 +518,7 @@ bool Unroller::place_inner(InnerLoop& inner, Arrays x, ExprId start) {
 bool Unroller::end_turn(InnerLoop& inner, Arrays given) {
   for (size_t i = 0; i < inner.carries; ++i) {
     if (inner.carried[i].held) continue;
-    if (!load(given[i]) || given[i].space != inner.carried[i].space ||
-        given[i].elements.size() != inner.own[i].second)
+    if (!load(given[i]) || given[i].space != inner.carried[i].space)
       return false;
     for (size_t e = 0; e < given[i].elements.size(); ++e)
       nest_.turns_of(inner.loop).carries[inner.own[i].first + e].next =
@@ -553,9 +548,10 @@ bool Unroller::end_turn(InnerLoop& inner, Arrays given) {
   return true;
 }
 
-/// The part of a stack that a turn gives.
+/// The part of a stack that a turn gives. There are no axes of the space where
+/// there are stacks.
 bool Unroller::add_stack(InnerLoop& inner, Array& stack, Array part) {
-  if (!load(part) || !part.space.empty()) return false;
+  if (!load(part)) return false;
   const auto n = static_cast<int64_t>(part.elements.size());
   const ExprId start = operation(Op::mul, DType::I64, DType::I64,
                                  {inner.number, integer(DType::I64, n)});
