@@ -160,7 +160,7 @@ std::vector<size_t> Fuser::candidates(NodeId id) {
   // its points; at one of the few results it costs next to nothing there.
   auto reduces_to_it = [&](size_t item) {
     const Group& group = items_[item].groups[0];
-    return !group.empty() && sources_.elements[id] == group.kept_points() &&
+    return sources_.elements[id] == group.kept_points() &&
            group.reduced_points() >= tuning().much_reduced;
   };
   std::sort(found.begin(), found.end(), [&](size_t a, size_t b) {

@@ -20,26 +20,21 @@ using ir::Op;
 namespace {
 
 /// What a factor of a product is loaded from: f16 and bf16 are loaded, then
-/// cast to f32.
+/// cast to f32. Others are no factors (Group::add_dot).
 const Expr& loaded(const Nest& nest, ExprId factor) {
   const Expr& expr = nest.exprs[factor];
-  return expr.kind == Expr::Kind::operation && expr.op == Op::cast
-             ? nest.exprs[expr.operands[0]]
-             : expr;
+  return expr.kind == Expr::Kind::operation ? nest.exprs[expr.operands[0]]
+                                            : expr;
 }
 
-/// The nest as a matrix product, where that is what it is.
+/// The nest of one product, which is stored, as a matrix product, where its
+/// axes lie so.
 std::optional<DotTask> matrix_product(Nest nest,
                                       const std::vector<Argument>& arguments) {
   merge_axes(nest);
-  if (nest.reductions.size() != 1 || nest.stores.size() != 1)
-    return std::nullopt;
   const Reduction& reduction = nest.reductions[0];
   const Expr& a = loaded(nest, reduction.operand);
   const Expr& b = loaded(nest, reduction.second);
-  if (reduction.kind != Reduction::Kind::dot || a.kind != Expr::Kind::load ||
-      b.kind != Expr::Kind::load)
-    return std::nullopt;
   // Axes are batch, rows, columns, contracted; rows and contracted ones, whose
   // places in b are even, may be several.
   DotTask task;

@@ -99,21 +99,6 @@ PlanSteps scan_stages(const Kernel& kernel, Plan& plan) {
              : PlanSteps();
 }
 
-/// Whether an index changes along kept axes.
-bool indices_vary(const Nest& nest) {
-  std::vector<bool> varies(nest.exprs.size());
-  for (size_t e = 0; e < nest.exprs.size(); ++e) {
-    const Expr& expr = nest.exprs[e];
-    for (size_t a = 0; a < nest.extents.size(); ++a)
-      if (!nest.reduced[a] && expr.at.factors[a]) varies[e] = true;
-    for (ExprId operand : expr.operands)
-      if (varies[operand]) varies[e] = true;
-  }
-  for (ExprId index : nest.scatter->indices)
-    if (varies[index]) return true;
-  return false;
-}
-
 /// The number of a position, row after row.
 Affine position_of(const Nest& nest) {
   Affine position = constant_affine(0, nest.extents.size());
@@ -134,8 +119,8 @@ Nest at_once(Nest nest, Scatter::Part part) {
   return nest;
 }
 
-/// For each position once, without the columns: what is written of it to
-/// `argument`.
+/// For each position once, without the columns, along which no index changes:
+/// what is written of it to `argument`.
 Nest of_positions(Nest nest, Scatter::Part part, int argument) {
   for (size_t a = 0; a < nest.extents.size(); ++a)
     if (!nest.reduced[a]) nest.extents[a] = 1;
@@ -203,7 +188,7 @@ PlanSteps scatter_stages(const Kernel& kernel, Plan& plan) {
                 positions = nest.points() / columns;
   if (columns >= tuning().gpu_enough_scattered_columns ||
       positions < tuning().gpu_least_scattered_positions ||
-      positions >= INT32_MAX || indices_vary(nest))
+      positions >= INT32_MAX)
     return {};
   int64_t targets = 1;
   for (const Expr::IndexedAxis& axis : scatter.indexed)

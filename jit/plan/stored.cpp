@@ -13,14 +13,19 @@ namespace {
 
 /// Of a kernel, the nest that stores the buffer, or reads it.
 const Nest* nest_of(const Kernel& kernel, BufferId buffer, bool written) {
+  const auto is_of = [&](int argument) {
+    return kernel.arguments[argument].buffer == buffer;
+  };
   for (const Nest& nest : kernel.nests) {
-    if (written && std::ranges::any_of(nest.stores, [&](const Store& store) {
-          return kernel.arguments[store.argument].buffer == buffer;
-        }))
+    if (written && (std::ranges::any_of(nest.stores,
+                                        [&](const Store& store) {
+                                          return is_of(store.argument);
+                                        }) ||
+                    (nest.scan && is_of(nest.scan->argument)) ||
+                    (nest.scatter && is_of(nest.scatter->argument))))
       return &nest;
     if (!written && std::ranges::any_of(nest.exprs, [&](const Expr& expr) {
-          return expr.argument >= 0 &&
-                 kernel.arguments[expr.argument].buffer == buffer;
+          return expr.argument >= 0 && is_of(expr.argument);
         }))
       return &nest;
   }
@@ -98,9 +103,8 @@ class Finder {
     const PlanBuffer& buffer = plan_.buffers[id];
     const auto writer = writers_.find(id);
     if (writer == writers_.end() ||
-        buffer.bytes < tuning().large_stored_bytes || buffer.source == 0 ||
-        buffer.home != PlanBuffer::Home::temporary)
-      return;
+        buffer.bytes < tuning().large_stored_bytes || buffer.source == 0)
+      return;  // inputs and constants have no source
     const std::string_view why = why_stored(*writer->second, reader, id);
     const uint32_t to = reader.sources.empty() ? 0 : reader.sources.back();
     if (!why.empty() && told_.emplace(id, to).second)

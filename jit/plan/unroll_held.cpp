@@ -209,8 +209,8 @@ Unroller::Found Unroller::scatter_held(const Graph& graph, const Node& node,
   return out;
 }
 
-/// Both results of a branch, of which `one` is held, are the same array, written
-/// or not: gives to `one` the writes of both. False if they are not.
+/// Both results of a branch, of which `one` is held, are the same array,
+/// written or not: gives to `one` the writes of both. False if they are not.
 bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
   if (!other.held || one.memory->argument != other.memory->argument ||
       one.version != other.version || !is_current(one))

@@ -216,8 +216,8 @@ bool Unroller::flush(Array& array) {
 bool Unroller::put_at(Array& to, int64_t first, Array from) {
   const int64_t n = product(from.shape);
   if (!from.space.empty() || !nest_.extents.empty() ||
-      n > tuning().most_copied_elements ||
-      (from.memory && from.memory->view) || (from.held && !flush(from)))
+      n > tuning().most_copied_elements || (from.memory && from.memory->view) ||
+      (from.held && !flush(from)))
     return false;
   const bool is_in_registers = !from.uniform && !from.memory;
   const int64_t turns = is_in_registers ? 0 : n / tuning().copied_at_once;

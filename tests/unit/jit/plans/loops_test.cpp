@@ -19,8 +19,8 @@ namespace {
 struct Case {
   std::string name, tuning;
   bool in_steps = false, checked = true, names_members = false;
-  int64_t failing = -1;                     // member
-  std::vector<int64_t> members;             // vmap of them; none: itself
+  int64_t failing = -1;          // member
+  std::vector<int64_t> members;  // vmap of them; none: itself
   std::vector<std::pair<size_t, std::vector<double>>> inputs;
   std::string text;
 };
@@ -65,7 +65,8 @@ std::vector<Case> cases() {
 
 ir::Graph graph_of(const Case& given, int64_t members) {
   auto graph = ir::parse(given.text);
-  if (!graph) FAIL_CHECK(given.name << graph.error().message << "\n" << given.text);
+  if (!graph)
+    FAIL_CHECK(given.name << graph.error().message << "\n" << given.text);
   if (auto good = graph ? ir::verify(*graph) : ir::verify({}); !good)
     FAIL_CHECK(given.name << good.error().message << "\n" << given.text);
   if (!graph) return {};
@@ -85,9 +86,9 @@ Arrays inputs_of(const Case& given, const ir::Graph& graph) {
       if (input == i) some = values;
     std::vector<double> values;
     for (int64_t e = 0; e < type.elements(); ++e)
-      values.push_back(
-          some.empty() ? 0.125 * static_cast<double>((e * 7 + 3) % 11 - 4)
-                       : some[static_cast<size_t>(e) % some.size()]);
+      values.push_back(some.empty()
+                           ? 0.125 * static_cast<double>((e * 7 + 3) % 11 - 4)
+                           : some[static_cast<size_t>(e) % some.size()]);
     out.push_back(array(type.dtype, type.sizes(), values));
   }
   return out;
