@@ -263,7 +263,7 @@ ArrayValue elements_of_true(Walk& walk, const ArrayValue& base,
       mask->type.rank() == 0 || mask->type.shape != base->type.shape)
     return nullptr;
   const MaskElements elements(walk, mask, where);
-  const uint8_t* from = readable_elements(*base);
+  const uint8_t* from = base->array ? readable_elements(*base) : nullptr;
   if (!from || base->array->sharding().devices != std::vector<Device*>{&home})
     return nullptr;
   TruePositions positions(walk.machine().runtime->pool(), elements.elements(),
