@@ -11,14 +11,14 @@ bool same_owner(const A& a, const B& b) {
 }
 
 bool same_items(const std::vector<Value>& a, const std::vector<Value>& b,
-                Counterparts* counterparts) {
+                Counterparts& counterparts) {
   return std::ranges::equal(a, b, [&](const Value& x, const Value& y) {
     return same_for_code(x, y, counterparts);
   });
 }
 
 bool same_fields(const RecordValue& a, const RecordValue& b,
-                 Counterparts* counterparts) {
+                 Counterparts& counterparts) {
   return std::ranges::equal(
       a.fields, b.fields, [&](const auto& x, const auto& y) {
         return x.first == y.first &&
@@ -35,22 +35,32 @@ bool same_array(const ArrayCell& known, const ArrayCell& now) {
          (known.constant == now.constant || *known.constant == *now.constant);
 }
 
-bool same_environment(const std::shared_ptr<Environment>& known,
-                      const std::shared_ptr<Environment>& now,
-                      Counterparts* counterparts) {
-  return known == now || (counterparts && counterparts->match(known, now));
+/// Calls `f` for each function written in the language that `function` is made
+/// of, as long as it gives true.
+template <class F>
+bool for_each_closure(const FunctionValue& function, const F& f) {
+  if (const auto* closure = std::get_if<Closure>(&function.what))
+    return f(*closure);
+  if (const auto* map = std::get_if<Transformed>(&function.what))
+    return for_each_closure(*map->inner, f);
+  if (const auto* made = std::get_if<Differentiated>(&function.what))
+    return for_each_closure(*made->inner, f) &&
+           (!made->rule || for_each_closure(*made->rule, f));
+  return true;
 }
 
 bool same_function(const FunctionValue& a, const FunctionValue& b,
-                   Counterparts* counterparts) {
-  if (&a == &b) return true;
+                   Counterparts& counterparts) {
+  if (&a == &b)
+    return for_each_closure(a, [&](const Closure& closure) {
+      return counterparts.match(closure.environment, closure.environment);
+    });
   if (a.what.index() != b.what.index()) return false;
   if (const auto* closure = std::get_if<Closure>(&a.what)) {
     const auto& other = std::get<Closure>(b.what);
     return closure->definition == other.definition &&
            closure->lambda == other.lambda &&
-           same_environment(closure->environment, other.environment,
-                            counterparts);
+           counterparts.match(closure->environment, other.environment);
   }
   if (const auto* builtin = std::get_if<const Builtin*>(&a.what))
     return *builtin == std::get<const Builtin*>(b.what);
@@ -70,7 +80,7 @@ bool same_function(const FunctionValue& a, const FunctionValue& b,
 
 struct SameForCode {
   const Value& other;
-  Counterparts* counterparts;
+  Counterparts& counterparts;
 
   bool operator()(const NoneValue&) const { return true; }
   bool operator()(const UnsetValue&) const { return true; }
@@ -93,7 +103,7 @@ struct SameForCode {
   bool operator()(const TypeAliasValue& a) const {
     const auto& b = *other.get_if<TypeAliasValue>();
     return a.definition == b.definition &&
-           same_environment(a.environment, b.environment, counterparts);
+           counterparts.match(a.environment, b.environment);
   }
   bool operator()(const std::shared_ptr<const TupleValue>& a) const {
     return same_items(a->items, other.tuple()->items, counterparts);
@@ -136,20 +146,6 @@ struct SameForCode {
   }
 };
 
-/// Calls `f` for each function written in the language that `function` is made
-/// of, as long as it gives true.
-template <class F>
-bool for_each_closure(const FunctionValue& function, const F& f) {
-  if (const auto* closure = std::get_if<Closure>(&function.what))
-    return f(*closure);
-  if (const auto* map = std::get_if<Transformed>(&function.what))
-    return for_each_closure(*map->inner, f);
-  if (const auto* made = std::get_if<Differentiated>(&function.what))
-    return for_each_closure(*made->inner, f) &&
-           (!made->rule || for_each_closure(*made->rule, f));
-  return true;
-}
-
 ArrayValue leaf_of(const Value& tree, int wanted) {
   if (const auto* array = tree.get_if<ArrayValue>()) return *array;
   ArrayValue found;
@@ -167,7 +163,7 @@ const Value* value_now(const OuterName& read, Counterparts& counterparts) {
       counterparts.now(read.environment);
   if (!environment) return nullptr;
   const Binding* binding = environment->find(read.name).first;
-  if (!binding || !same_for_code(read.value, binding->value, &counterparts))
+  if (!binding || !same_for_code(read.value, binding->value, counterparts))
     return nullptr;
   return &binding->value;
 }
@@ -195,14 +191,27 @@ Capture find_capture(const std::vector<OuterRead>& reads,
 
 // ---- environments
 
+/// The environment and those around it stand for themselves.
+bool Counterparts::stays(const Environment& environment) {
+  for (const auto* each = &environment; each; each = each->parent.get()) {
+    if (std::ranges::find(same_, each) != same_.end()) return true;
+    for (const auto& [known, counterpart] : pairs_)
+      if (same_owner(known, each->weak_from_this())) return false;
+    same_.push_back(each);
+  }
+  return true;
+}
+
 bool Counterparts::match(const Environments& known,
                          const std::shared_ptr<Environment>& now) {
   const std::shared_ptr<Environment>* environment = &now;
   for (const std::weak_ptr<Environment>& before : known) {
     if (!*environment) return false;
-    if (same_owner(before, *environment)) return true;  // so is what follows
+    if (same_owner(before, *environment)) return stays(**environment);
     for (const auto& [each, counterpart] : pairs_)
       if (same_owner(each, before)) return counterpart == *environment;
+    for (const Environment* each : same_)
+      if (same_owner(before, each->weak_from_this())) return false;
     pairs_.emplace_back(before, *environment);
     environment = &(*environment)->parent;
   }
@@ -211,6 +220,7 @@ bool Counterparts::match(const Environments& known,
 
 bool Counterparts::match(const std::shared_ptr<Environment>& known,
                          const std::shared_ptr<Environment>& now) {
+  if (known == now) return stays(*now);
   Environments around;
   for (const auto* each = &known; *each; each = &(*each)->parent)
     around.push_back(*each);
@@ -226,7 +236,7 @@ std::shared_ptr<Environment> Counterparts::now(
 
 // ---- values
 
-bool same_for_code(const Value& a, const Value& b, Counterparts* counterparts) {
+bool same_for_code(const Value& a, const Value& b, Counterparts& counterparts) {
   const ArrayCell* known = a.array();
   if (const auto* now = b.get_if<IntValue>();
       now && known && known->int_argument)
@@ -285,7 +295,7 @@ void MadeFor::set_trace(const std::vector<OuterRead>& reads,
 
 bool MadeFor::same_arguments(const Positional& given_positional,
                              const Named& given_named,
-                             Counterparts* counterparts) const {
+                             Counterparts& counterparts) const {
   if (positional.size() != given_positional.size()) return false;
   if (named.size() != given_named.size()) return false;
   for (size_t i = 0; i < positional.size(); ++i)
@@ -312,7 +322,7 @@ bool MadeFor::serves(const FunctionValue& function,
                counterparts.match(*next++, closure.environment);
       });
   if (!same_code || next != around.end() ||
-      !same_arguments(given_positional, given_named, &counterparts))
+      !same_arguments(given_positional, given_named, counterparts))
     return false;
   std::vector<const Value*> values;
   values.reserve(names.size());

@@ -15,13 +15,15 @@
 
 namespace unisono::lang {
 
-/// Environments of now, each beside the one that it stands for.
+/// Environments of now, each beside the one that it stands for. One of them
+/// stands for each, itself or another: else two functions of one call, of which
+/// one is now another call's, would read that one's names.
 class Counterparts {
  public:
   using Environments = std::vector<std::weak_ptr<Environment>>;
 
   /// Whether `now` and the environments around it can stand for `known`, the
-  /// innermost first: each for one, as long as they differ.
+  /// innermost first.
   bool match(const Environments& known,
              const std::shared_ptr<Environment>& now);
   bool match(const std::shared_ptr<Environment>& known,
@@ -34,17 +36,19 @@ class Counterparts {
       const std::weak_ptr<Environment>& known) const;
 
  private:
+  bool stays(const Environment& environment);
+
+  std::vector<const Environment*> same_;  // those that stand for themselves
   std::vector<
       std::pair<std::weak_ptr<Environment>, std::shared_ptr<Environment>>>
       pairs_;
 };
 
 /// `now` is what `known` was, where compiled code is concerned: host values are
-/// equal, functions are the same, arrays have the same type; constants that
-/// `known` has are equal. With `counterparts`, a function may have been made
-/// again.
+/// equal, functions are the same or were made again, arrays have the same type;
+/// constants that `known` has are equal.
 bool same_for_code(const Value& known, const Value& now,
-                   Counterparts* counterparts = nullptr);
+                   Counterparts& counterparts);
 
 /// A value whose arrays are types alone: for keys, which hold no memory.
 /// A literal that is there has to be known, so the code is for it alone.
@@ -91,7 +95,7 @@ struct MadeFor {
                  const std::vector<ArrayValue>& captured, const Value& result);
 
   bool same_arguments(const Positional& positional, const Named& named,
-                      Counterparts* counterparts = nullptr) const;
+                      Counterparts& counterparts) const;
   /// Whether it serves this call of `function`, which has the code of the one
   /// that it was made of; `captured` are then its captured arrays as they are
   /// now.

@@ -139,7 +139,9 @@ class EntryBuilder {
       if (!attempt.given_up(failure, known)) throw;
       return false;
     }
-    if (!ints || entry_->made_for.same_arguments(given, given_named))
+    Counterparts counterparts;
+    if (!ints ||
+        entry_->made_for.same_arguments(given, given_named, counterparts))
       return true;
     ints = false;  // an element type that is asked for does not hold one
     return false;

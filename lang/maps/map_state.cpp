@@ -100,12 +100,13 @@ std::shared_ptr<MapState> MapCache::find(const Transformed& map) {
       [](const auto& item) { return item.first.function.expired(); });
   const std::optional<Key> key = key_of(map);
   if (!key) return nullptr;
+  Counterparts counterparts;  // of no function: axes have none
   const auto* found = states_.find_if([&](const auto& item) {
     const Key& other = item.first;
     return other.kind == key->kind && other.function == key->function &&
-           same_for_code(other.in_axes, key->in_axes) &&
-           same_for_code(other.out_axes, key->out_axes) &&
-           same_for_code(other.over, key->over) &&
+           same_for_code(other.in_axes, key->in_axes, counterparts) &&
+           same_for_code(other.out_axes, key->out_axes, counterparts) &&
+           same_for_code(other.over, key->over, counterparts) &&
            other.donated == key->donated;
   });
   return found ? found->second : nullptr;
