@@ -32,6 +32,7 @@ const Expr& loaded(const Nest& nest, ExprId factor) {
 std::optional<DotTask> matrix_product(Nest nest,
                                       const std::vector<Argument>& arguments) {
   merge_axes(nest);
+  if (nest.reductions.empty()) return std::nullopt;  // sums of nothing
   const Reduction& reduction = nest.reductions[0];
   const Expr& a = loaded(nest, reduction.operand);
   const Expr& b = loaded(nest, reduction.second);

@@ -1,5 +1,6 @@
-// The loops of loops.txt, each compiled as it says there, with the evaluator's
-// results.
+// The graphs of loops.txt and steps.txt, each compiled as it says there, with
+// the evaluator's results. The head of loops.txt tells what stands before a
+// graph.
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -31,9 +32,8 @@ std::vector<double> numbers(std::istringstream& words) {
   return out;
 }
 
-std::vector<Case> cases() {
-  std::ifstream file(std::string(UNISONO_SOURCE_DIR) +
-                     "/tests/unit/jit/plans/loops.txt");
+std::vector<Case> cases(const std::string& name) {
+  std::ifstream file(UNISONO_SOURCE_DIR "/tests/unit/jit/plans/" + name);
   std::vector<Case> out;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("## ")) {
@@ -124,15 +124,11 @@ void check(const Case& given, int64_t members) {
   }
 }
 
-}  // namespace
-
-TEST_CASE("loops of many kinds, in one kernel or in steps") {
-  const std::vector<Case> all = cases();
+void check_all(const std::string& file) {
+  const std::vector<Case> all = cases(file);
   CHECK(all.size() > 10);
   const Tuning before = tuning();
   for (const Case& given : all) {
-    if (const char* only = std::getenv("UNISONO_LOOPS"))
-      if (given.name.find(only) == std::string::npos) continue;
     Tuning moved = before;
     CHECK(read_tuning(given.tuning, moved) == "");
     set_tuning(moved);
@@ -140,4 +136,14 @@ TEST_CASE("loops of many kinds, in one kernel or in steps") {
     for (const int64_t members : given.members) check(given, members);
     set_tuning(before);
   }
+}
+
+}  // namespace
+
+TEST_CASE("loops of many kinds, in one kernel or in steps") {
+  check_all("loops.txt");
+}
+
+TEST_CASE("graphs whose steps are not kernels alone") {
+  check_all("steps.txt");
 }
