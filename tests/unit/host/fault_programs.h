@@ -71,16 +71,6 @@ inline constexpr FaultProgram fault_programs[] = {
      "for _ in range(4) { y = f(y) }\n"
      "let (a, b) = g(y)\nlet c = f(b)\n"
      "print(a, c[4999])\n"},
-    {"counted loop", "all",
-     "axis dev = devices()\n"
-     "def turns(x) {\n"
-     "  var y = x\n"
-     "  for _ in range(40) { y = psum(y, dev) * 0.3 + x }\n"
-     "  for _ in range(40) { y = tanh(y) + 1.0 }\n"
-     "  y\n"
-     "}\n"
-     "let f = pmap(turns, over=dev)\n",
-     "print(f(reshape(arange(12, f32), (3, 4))))\n"},
     {"factor", "all",
      "import linalg\n"
      "axis dev = devices()\n"
