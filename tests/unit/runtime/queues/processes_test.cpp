@@ -49,7 +49,7 @@ struct Process {
   std::vector<std::unique_ptr<Device>> devices() {
     auto gpus = std::make_shared<ClusterGpus>();
     gpus->kind = "late";
-    gpus->capabilities.assign(static_cast<size_t>(cluster->processes() * each),
+    gpus->capabilities.assign(static_cast<size_t>(cluster->processes()) * each,
                               90);
     gpus->mover = make_host_mover(*cluster);
     std::vector<std::shared_ptr<Device>> own;
@@ -402,12 +402,12 @@ TEST_CASE("what a device has found before the first meeting comes first") {
       {"there is no room for it", 1, 1, "", 0, false, lost},
       {"the kernel may have been stopped", 1, 1, "", 100, true, lost},
   };
-  const Program program = checks_and_meetings();
   for (const auto& each : cases) {
     CAPTURE(std::string(each.name));
     std::atomic<bool> stop{false};
     const Ends ends =
         run_all(2, 1, "", [&](Process& process) -> std::optional<Error> {
+          const Program program = checks_and_meetings();
           int checks = 0, reads = 0;
           Machine& machine = *process.machine;
           machine.most_parcels = each.most_parcels;
@@ -459,9 +459,9 @@ TEST_CASE("runs of one process's devices, and loops that do not meet") {
   // Two devices are the first process's alone.
   for (const int devices : {2, 4}) {
     CAPTURE(devices);
-    const Program program = turns_alone(devices);
     const Ends ends =
         run_all(2, 2, "eager", [&](Process& process) -> std::optional<Error> {
+          const Program program = turns_alone(devices);
           std::unique_ptr<RunUnderWay> left;
           const auto done = process.run(program, {}, {.under_way = &left});
           if (!done) return done.error();
@@ -484,10 +484,9 @@ TEST_CASE("meetings use the memory of those before, where it is the device's") {
   for (const int each : {1, 2}) {
     CAPTURE(each);
     const int processes = each == 1 ? 3 : 2, devices = processes * each;
-    const Program program = two_sums(devices);
     const Ends ends = run_all(
         processes, each, "", [&](Process& process) -> std::optional<Error> {
-          const Program own = program;
+          const Program program = two_sums(devices);
           std::vector<int> places;
           for (int d = 0; d < devices; ++d) places.push_back(d);
           for (int turn = 0; turn < 3; ++turn) {
@@ -496,11 +495,11 @@ TEST_CASE("meetings use the memory of those before, where it is the device's") {
               std::swap(places[2], places[3]);
             }
             const int64_t before = process.machine->calls;
-            const auto done = process.run(own, places);
+            const auto done = process.run(program, places);
             if (!done) return done.error();
             if (turn == 1 && process.machine->calls >= before)
               return Error{.message = "memory is not used again"};
-            if (auto wrong = compare(process, own, *done, [&](int) {
+            if (auto wrong = compare(process, program, *done, [&](int) {
                   return after_two_sums(devices);
                 }))
               return wrong;
