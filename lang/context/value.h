@@ -153,8 +153,8 @@ class Text {
   bool is(const Text& other) const { return held_ == other.held_; }
   /// Whether each byte is a character.
   bool is_ascii() const { return held_->is_ascii; }
-  /// This with `more` behind it: in place, by the work that `more` is, if no
-  /// other value shares the text.
+  /// This with `more`, which may be part of it, behind it: in place, by the
+  /// work that `more` is, if no other value shares the text.
   void append(std::string_view more) {
     if (held_.use_count() > 1) {
       auto longer = make_recycled<Held>(std::string());
@@ -163,8 +163,8 @@ class Text {
       longer->is_ascii = held_->is_ascii;
       held_ = std::move(longer);
     }
-    held_->text.append(more);
     held_->is_ascii = held_->is_ascii && all_ascii(more);
+    held_->text.append(more);
   }
 
  private:
