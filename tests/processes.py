@@ -358,6 +358,12 @@ axis dev = devices()
 let f = pmap(fn(x) => psum(x, dev), over=dev)
 print(f(cast([2048.0, 1.0, 1.0, 1.0], f16)), f(cast([256.0, 1.0, 1.0, 1.0], bf16)))
 """
+# Copies between the memory of GPUs and the host's are staged.
+LARGE = """
+axis dev = devices()
+let y = pmap(fn(x) => psum(x % 7, dev), over=dev)(reshape(arange(120000, i32), (4, 30000)))
+print(y[0, 0], y[3, 29999], sum(y[1]))
+"""
 ONE_FAILS = """
 axis dev = devices()
 def f(x, n) {
@@ -398,6 +404,12 @@ def gpus(folder):
     for processes in (1, 2, 4):
         got = run(launcher(processes, False) + ["--devices", f"sim:{4 // processes}", small], gpu_environment(processes == 2, 4 // processes, 0))
         check(f"small sums {processes}", got == (0, "[2052. 2052. 2052. 2052.] [260. 260. 260. 260.]\n", ""), got)
+    large = folder / "large.uni"
+    large.write_text(LARGE)
+    for processes, nccl in ((2, False), (4, False), (2, True)):
+        got = run(launcher(processes, False) + ["--devices", f"sim:{4 // processes}", large],
+                  {**gpu_environment(nccl, 4 // processes, 0), "UNISONO_TUNING": "gpu_least_staged_copy=4096"})
+        check(f"large sums {processes} nccl={nccl}", got == (0, "9 11 359997\n", ""), got)
 
     def fails(nccl, first, second):
         environment = gpu_environment(nccl, 2, 0)

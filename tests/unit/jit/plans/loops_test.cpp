@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "jit/plan/native_loop.h"
 #include "jit/vmap/vmap.h"
 #include "runtime/tuning/tuning.h"
 #include "tests/unit/jit/compiled.h"
@@ -146,4 +147,29 @@ TEST_CASE("loops of many kinds, in one kernel or in steps") {
 
 TEST_CASE("graphs whose steps are not kernels alone") {
   check_all("steps.txt");
+}
+
+TEST_CASE("a kernel that nobody stops has few turns of few operations") {
+  const auto may = [](int64_t turns, int adds, bool stops) {
+    std::string text = "%0: f32 = input\n%1: f32 = loop %0 carries=1 turns=" +
+                       std::to_string(turns) +
+                       " body={\n  %0: i64 = input\n  %1: f32 = input\n";
+    for (int i = 0; i < adds; ++i)
+      text.append("  %" + std::to_string(i + 2) + ": f32 = add %" +
+                  std::to_string(i + 1) + ", %1\n");
+    text.append("  return %" + std::to_string(adds + 1) +
+                "\n}\n%2: f32 = project %1\nreturn %2\n");
+    const auto graph = ir::parse(text);
+    REQUIRE(graph);
+    Machine machine;
+    machine.stops_kernels = stops;
+    return may_be_native(*graph, (*graph)[1], machine);
+  };
+  const int64_t most = tuning().most_native_turns;
+  const auto nodes = static_cast<int>(tuning().most_native_operations / most);
+  CHECK(may(most, nodes - 2, false));
+  CHECK_FALSE(may(most, nodes - 1, false));
+  CHECK_FALSE(may(most + 1, 1, false));
+  CHECK(may(most, nodes - 1, true));
+  CHECK(may(most + 1, 1, true));
 }
