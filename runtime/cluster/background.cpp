@@ -63,12 +63,14 @@ void Background::run() {
         std::lock_guard lock(mutex_);
         error_ = std::move(done).error();
       }
+    // Who finds it done asks for the status, or waits: what `done` tells is
+    // there until it has been told.
     {
       std::lock_guard lock(mutex_);
       done_.fetch_add(1, std::memory_order_release);
+      task.done();
     }
     idle_.notify_all();
-    task.done();
   }
 }
 
