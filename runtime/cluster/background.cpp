@@ -63,12 +63,15 @@ void Background::run() {
         std::lock_guard lock(mutex_);
         error_ = std::move(done).error();
       }
-    // Who finds it done asks for the status, or waits: what `done` tells is
-    // there until it has been told.
+    // What both hold is gone when a run that waited for them is over. Who finds
+    // it done asks for the status, or waits: what `done` tells is there until
+    // it has been told.
+    task.work = nullptr;
     {
       std::lock_guard lock(mutex_);
       done_.fetch_add(1, std::memory_order_release);
       task.done();
+      task.done = nullptr;
     }
     idle_.notify_all();
   }
