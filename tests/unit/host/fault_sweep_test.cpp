@@ -15,6 +15,7 @@
 #include "runtime/tuning/tuning.h"
 #include "tests/unit/host/fault_programs.h"
 #include "tests/unit/host/simulation.h"
+#include "tests/unit/moved.h"
 
 namespace unisono::host::testing {
 namespace {
@@ -28,11 +29,6 @@ class Sweep {
  public:
   explicit Sweep(const FaultProgram& program, Recorder* recorder = nullptr)
       : program_(program), recorder_(recorder) {
-    // Two turns of a loop are captured at once.
-    Tuning captures = before_;
-    captures.gpu_much_work_at_once = 1;
-    captures.gpu_most_captured_work = 8;
-    set_tuning(captures);
     Machine cpus;
     REQUIRE(cpus.run(program.definitions).ok);
     const Outcome outcome = cpus.run(program.body);
@@ -41,7 +37,6 @@ class Sweep {
     expected_ = with_names(outcome.output);
   }
 
-  ~Sweep() { set_tuning(before_); }
   Sweep(const Sweep&) = delete;
 
   /// One session in which call after call fails, of each `step` one.
@@ -183,7 +178,11 @@ class Sweep {
 
   const FaultProgram& program_;
   Recorder* const recorder_;
-  const Tuning before_ = tuning();
+  /// Two turns of a loop are captured at once.
+  const Moved captures_{[](Tuning& own) {
+    own.gpu_much_work_at_once = 1;
+    own.gpu_most_captured_work = 8;
+  }};
   std::string expected_;
   std::unique_ptr<Machine> machine_;
   uint64_t lifetime_ = 0;
@@ -223,12 +222,9 @@ TEST_CASE("calls of the driver fail while a recorder is told of times") {
 
 TEST_CASE("a recorder is told the same if times are waited for one by one") {
   const FaultProgram& program = fault_programs[5];
-  const Tuning before = tuning();
   std::vector<int64_t> counts;
-  for (const size_t most : {before.most_timed_events, size_t{1}}) {
-    Tuning own = before;
-    own.most_timed_events = most;
-    set_tuning(own);
+  for (const size_t most : {tuning().most_timed_events, size_t{1}}) {
+    const Moved moved([&](Tuning& own) { own.most_timed_events = most; });
     Recorder recorder(true);
     auto devices = simulated_gpus("devices=3;memory=1G");
     REQUIRE(devices);
@@ -242,7 +238,6 @@ TEST_CASE("a recorder is told the same if times are waited for one by one") {
         CHECK(counts.back() > 0);
       }
   }
-  set_tuning(before);
   REQUIRE(counts.size() == 18);
   CHECK(std::equal(counts.begin(), counts.begin() + 9, counts.begin() + 9));
 }

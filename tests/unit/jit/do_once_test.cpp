@@ -9,6 +9,7 @@
 
 #include "jit/arrange/do_once.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/parsed.h"
 #include "tests/unit/jit/random_compare.h"
 
 using namespace unisono;
@@ -18,12 +19,6 @@ using namespace unisono::jit::testing;
 namespace {
 
 constexpr int devices = 4;
-
-ir::Graph parsed(const std::string& text) {
-  auto g = ir::parse(text);
-  if (!g) FAIL(g.error().message);
-  return *std::move(g);
-}
 
 /// The steps in order, loops and branches in brackets: `k` a launch of each
 /// device, `K` one that is done once, `c` and `C` copies, `m` a collective.

@@ -15,6 +15,7 @@
 #include "jit/target/generate_cpu.h"
 #include "jit/vmap/vmap.h"
 #include "tests/unit/jit/gpu/simulated.h"
+#include "tests/unit/jit/parsed.h"
 #include "tests/unit/jit/random_compare.h"
 
 using namespace unisono;
@@ -29,13 +30,6 @@ using ir::Type;
 namespace {
 
 // ---- plans -----------------------------------------------------------------
-
-Graph read(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *graph;
-}
 
 /// What the steps of loops' bodies do with arrays: scalars are left out.
 struct Turn {
@@ -94,7 +88,7 @@ int last_of(const std::string& part) {
 /// turn's number, %0.
 Graph adding(const std::string& part) {
   const int last = last_of(part);
-  return read(fmt::format(R"(%0: f64 = input
+  return parsed(fmt::format(R"(%0: f64 = input
 %1: f64[400, 300] = input
 %2: f64 = loop %0, %1 carries=1 turns=50 body={{
   %0: i64 = input
@@ -107,14 +101,15 @@ Graph adding(const std::string& part) {
 %3: f64 = project %2
 return %3
 )",
-                          part, last + 1, last, last + 2, last + 1, last + 2));
+                            part, last + 1, last, last + 2, last + 1,
+                            last + 2));
 }
 
 /// One over q, of which each turn writes row %0: twice what `part` makes of q,
 /// which is %1, and of places, %2.
 Graph updating(const std::string& part) {
   const int last = last_of(part);
-  return read(fmt::format(R"(%0: f64[400, 300] = input
+  return parsed(fmt::format(R"(%0: f64[400, 300] = input
 %1: i32[300] = input
 %2: f64[400, 300] = loop %0, %1 carries=1 turns=50 body={{
   %0: i64 = input
@@ -127,8 +122,8 @@ Graph updating(const std::string& part) {
 %3: f64[400, 300] = project %2
 return %3
 )",
-                          part, last + 1, last, last, last + 2, last + 1,
-                          last + 2));
+                            part, last + 1, last, last, last + 2, last + 1,
+                            last + 2));
 }
 
 }  // namespace
@@ -288,7 +283,7 @@ TEST_CASE("gathers of views: an array that is updated is read before") {
 
 TEST_CASE("gathers of views: loops in registers read through them") {
   const auto check = [](const std::string& text) {
-    const Graph graph = read(text);
+    const Graph graph = parsed(text);
     INFO(text);
     CHECK(turn_of(graph, false) == Turn{});  // no loop is a step
     for (const bool checked : {true, false})

@@ -7,6 +7,7 @@
 #include "jit/transform/transforms.h"
 #include "jit/vmap/vmap.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -15,13 +16,6 @@ using ir::Graph;
 using ir::Type;
 
 namespace {
-
-Graph read(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *graph;
-}
 
 Arrays inputs_of(const Graph& graph, double scale = 1) {
   Arrays out;
@@ -44,7 +38,7 @@ bool has_loop_step(Bench& bench, const Graph& graph) {
 
 /// A loop that stays one kernel, on vectors of all widths.
 void check_native(const std::string& text, double scale = 1) {
-  const Graph graph = read(text);
+  const Graph graph = parsed(text);
   INFO(text);
   for (int bytes : {16, 32}) {
     Bench bench(bytes);
@@ -172,7 +166,7 @@ return %3
 
 TEST_CASE("counted loops survive printing, parsing and all passes") {
   for (const char* text : {recurrence, filter, divisions}) {
-    const Graph graph = read(text);
+    const Graph graph = parsed(text);
     CHECK(ir::print(graph) == text);
     const Arrays inputs = inputs_of(graph);
     const Graph simple = cse_dce(simplify(graph));
@@ -183,7 +177,7 @@ TEST_CASE("counted loops survive printing, parsing and all passes") {
 }
 
 TEST_CASE("rows come in turn, stacks are collected, also backwards") {
-  Graph graph = read(recurrence);
+  Graph graph = parsed(recurrence);
   const Arrays inputs = {
       scalar_array(DType::F32, 1), array(DType::F32, {5}, {1, 2, 3, 4, 5}),
       array(DType::F32, {5, 2}, {0, 1, 0, 2, 0, 3, 0, 4, 0, 5})};
@@ -195,7 +189,7 @@ TEST_CASE("rows come in turn, stacks are collected, also backwards") {
   CHECK(values_of(outputs[2]) == std::vector<double>{0, 1, 2, 3, 4});
   std::string text = recurrence;
   text.insert(text.find(" rows=2"), " backwards=true");
-  graph = read(text);
+  graph = parsed(text);
   CHECK(ir::print(graph) == text);
   outputs = outputs_of(graph, inputs);
   // 1 * 5 + 5 + 4, then * 4 + 4 + 3, * 3 + 3 + 2, * 2 + 2 + 1, * 1 + 1 + 0.
@@ -207,7 +201,7 @@ TEST_CASE("rows come in turn, stacks are collected, also backwards") {
 
 TEST_CASE("loops with small bodies are one kernel") {
   check_native(filter, 0.3);
-  const Graph root = read(newton);
+  const Graph root = parsed(newton);
   Bench bench;
   CHECK(!has_loop_step(bench, root));
   for (double x : {2.0, 9.0, 1e12})
@@ -220,7 +214,7 @@ TEST_CASE("members of a loop are lanes") {
   for (const char* text : {recurrence, filter})
     for (int64_t members : {1, 3, 8, 19, 40}) {
       CAPTURE(members);
-      check_native(ir::print(mapped(read(text), members)), 0.3);
+      check_native(ir::print(mapped(parsed(text), members)), 0.3);
     }
 }
 
@@ -236,7 +230,7 @@ TEST_CASE("no turns at all") {
 }
 
 TEST_CASE("a check in a loop ends it, with the error of its turn") {
-  const Graph graph = read(divisions);
+  const Graph graph = parsed(divisions);
   Bench bench;
   CHECK(!has_loop_step(bench, graph));
   const HostArray x = scalar_array(DType::I32, 1000);
@@ -292,7 +286,7 @@ return %2
 )";
   check_native(text, 0.01);
   for (int64_t members : {3, 40})
-    check_native(ir::print(mapped(read(text), members)), 0.01);
+    check_native(ir::print(mapped(parsed(text), members)), 0.01);
 }
 
 TEST_CASE("a branch that is not taken has no errors in a loop's kernel") {
@@ -342,7 +336,7 @@ TEST_CASE("a loop whose points need others stays a loop of kernels") {
 %3: f32[4, 300] = project %1 index=1
 return %2, %3
 )";
-  const Graph graph = read(text);
+  const Graph graph = parsed(text);
   Bench bench;
   CHECK(has_loop_step(bench, graph));
   CHECK(difference(bench, graph, inputs_of(graph)) == "");
@@ -410,7 +404,7 @@ return %2
 return %3
 )",
                                                      size, body);
-      const Graph graph = read(text);
+      const Graph graph = parsed(text);
       Bench bench;
       INFO(text);
       CHECK(difference(bench, graph, inputs_of(graph, 0.01)) == "");
@@ -448,7 +442,7 @@ TEST_CASE("a loop in a loop knows an index that is a constant outside both") {
 return %4
 )",
                                            index);
-      const Graph graph = read(text);
+      const Graph graph = parsed(text);
       const Arrays inputs = {inputs_of(graph, 0.01)[0],
                              array(DType::I64, {3}, {scale, scale, scale})};
       Bench bench;

@@ -7,6 +7,7 @@
 
 #include "jit/loops/transpose_captures.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -14,12 +15,6 @@ using namespace unisono::jit::testing;
 using ir::Op;
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto g = ir::parse(text);
-  if (!g) FAIL(g.error().message);
-  return *std::move(g);
-}
 
 /// A recurrence over 20 turns that multiplies a captured matrix and the carry.
 std::string recurrence(int rows, int columns, const std::string& product) {

@@ -5,10 +5,12 @@
 #include "jit/pipeline.h"
 #include "jit/transform/transforms.h"
 #include "tests/unit/jit/arrays.h"
+#include "tests/unit/jit/parsed.h"
 #include "tests/unit/jit/random_graph.h"
 
 using namespace unisono;
 using namespace unisono::jit;
+using namespace unisono::jit::testing;
 using ir::Graph;
 using ir::Op;
 using Arrays = std::vector<HostArray>;
@@ -146,12 +148,6 @@ void check_spmd(const Case& c, int64_t devices) {
                        expected[m][i]))
         FAIL("output " << i << " of member " << m << "\n"
                        << ir::print(c.graph) << ir::print(g));
-}
-
-Graph parsed(const std::string& text) {
-  auto g = ir::parse(text);
-  if (!g) FAIL(g.error().message);
-  return *std::move(g);
 }
 
 Case mapped_case(const std::string& text, std::vector<Arrays> members) {

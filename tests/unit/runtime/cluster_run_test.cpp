@@ -13,6 +13,7 @@
 #include "runtime/execute/collective.h"
 #include "runtime/recorder.h"
 #include "runtime/tuning/tuning.h"
+#include "tests/unit/moved.h"
 #include "tests/unit/runtime/cluster_group.h"
 #include "tests/unit/runtime/programs.h"
 
@@ -20,14 +21,6 @@ namespace unisono {
 namespace {
 
 using Kind = CollectiveStep::Kind;
-
-/// Other thresholds until the end of a test.
-struct TuningScope {
-  explicit TuningScope(const Tuning& other) { set_tuning(other); }
-  ~TuningScope() { set_tuning(before); }
-  TuningScope(const TuningScope&) = delete;
-  const Tuning before = tuning();
-};
 
 /// The devices of all, as one process has them.
 struct Machine {
@@ -225,7 +218,7 @@ TEST_CASE("collectives of processes have the bits of those of one") {
     const Result<Blocks> expected = kinds.run(one);
     REQUIRE(expected);
     for (const Tuning& tuning : ways_of_meeting()) {
-      const TuningScope scope(tuning);
+      const Moved moved([&](Tuning& own) { own = tuning; });
       Group group{
           .processes = processes, .faults = "reorder 3", .devices = each};
       group.run([&](Cluster& cluster) -> Group::End {
@@ -357,7 +350,7 @@ TEST_CASE("a run that fails ends what is under way, and says its own error") {
 TEST_CASE("who meets a process that is gone is told so, wherever it waits") {
   const auto expect_gone = [](const Program& program, const Tuning& tuning,
                               bool eager = false, bool recorded = false) {
-    const TuningScope scope(tuning);
+    const Moved moved([&](Tuning& own) { own = tuning; });
     Group group{.faults = eager ? "eager" : ""};
     const auto begin = std::chrono::steady_clock::now();
     group.run([&](Cluster& cluster) -> Group::End {

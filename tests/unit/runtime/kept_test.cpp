@@ -4,6 +4,7 @@
 
 #include "runtime/cluster/scratch.h"
 #include "runtime/lru_cache.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 
@@ -32,11 +33,10 @@ TEST_CASE("values by cost: those used last stay, and the last one anyway") {
 }
 
 TEST_CASE("memory of collectives is one piece the next time") {
-  const Tuning before = tuning();
-  Tuning own = before;
-  own.scratch_bytes = 256;
-  own.scratch_kept_bytes = 4096;
-  set_tuning(own);
+  const Moved moved([](Tuning& own) {
+    own.scratch_bytes = 256;
+    own.scratch_kept_bytes = 4096;
+  });
   Scratch scratch;
   char* first = scratch.take(100);
   CHECK(scratch.take(100) == first + 128);  // whole lines of the cache
@@ -53,5 +53,4 @@ TEST_CASE("memory of collectives is one piece the next time") {
   scratch.reuse();
   first = scratch.take(64);
   CHECK(scratch.take(64) == first + 64);
-  set_tuning(before);
 }

@@ -5,19 +5,14 @@
 #include "jit/emit/rare_symbol.h"
 #include "runtime/tuning/tuning.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/parsed.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 using namespace unisono::jit;
 using namespace unisono::jit::testing;
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *std::move(graph);
-}
 
 /// Of quarters, so that sums of products are exact.
 Arrays quarters(const ir::Graph& graph) {
@@ -56,31 +51,27 @@ std::vector<double> numbers(const std::string& text) {
 }  // namespace
 
 TEST_CASE("products in tiles of the least vectors") {
-  const Tuning before = tuning();
-  Tuning small = before;
-  small.least_packed_side = small.least_packed_side_of_large = 64;
-  set_tuning(small);
+  const Moved small([](Tuning& own) {
+    own.least_packed_side = own.least_packed_side_of_large = 64;
+  });
   for (const int bytes : {16, 32}) {
     Bench bench(bytes);
     check_product(bench, "f32", 130, 263, 133);
     check_product(bench, "f64", 67, 131, 69);
     check_product(bench, "f32", 130, 131, 133, true);
   }
-  set_tuning(before);
 }
 
 TEST_CASE("products of rows that lie far from each other") {
-  const Tuning before = tuning();
-  Tuning near = before;
-  near.far_block_bytes = 64;
-  set_tuning(near);
   Bench bench(32);
-  // Few rows take the block from where it is, many have it packed.
-  check_product(bench, "f32", 7, 40, 70);
-  check_product(bench, "f32", 12, 40, 70);
-  check_product(bench, "f32", 13, 40, 70);
-  check_product(bench, "f32", 50, 40, 70);
-  set_tuning(before);
+  {
+    const Moved near([](Tuning& own) { own.far_block_bytes = 64; });
+    // Few rows take the block from where it is, many have it packed.
+    check_product(bench, "f32", 7, 40, 70);
+    check_product(bench, "f32", 12, 40, 70);
+    check_product(bench, "f32", 13, 40, 70);
+    check_product(bench, "f32", 50, 40, 70);
+  }
   check_product(bench, "f32", 50, 40, 70);
 }
 

@@ -8,18 +8,13 @@
 #include "jit/ir/text.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
 using namespace unisono::jit::testing;
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  return *graph;
-}
 
 /// `turns` turns of a body, which has the counter %0 and an f32[size] %1, and
 /// gives the next one in its last line.

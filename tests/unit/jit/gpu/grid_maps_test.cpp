@@ -5,6 +5,8 @@
 #include "runtime/tuning/tuning.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
+#include "tests/unit/jit/parsed.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -12,23 +14,8 @@ using namespace unisono::jit::testing;
 
 namespace {
 
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *std::move(graph);
-}
-
-/// Small arrays go the way of large ones while this object lives.
-struct SmallIsLarge {
-  const Tuning before = tuning();
-  SmallIsLarge() {
-    Tuning small = before;
-    small.gpu_least_wide_map = 1;
-    set_tuning(small);
-  }
-  ~SmallIsLarge() { set_tuning(before); }
-};
+/// Small arrays go the way of large ones.
+void small_is_large(Tuning& own) { own.gpu_least_wide_map = 1; }
 
 /// Numbers of both signs, of all sizes from 2^-100 to 2^100.
 HostArray wide(int64_t n, int from) {
@@ -50,7 +37,7 @@ HostArray usual(int64_t n, int from) {
 }  // namespace
 
 TEST_CASE("quick numbers of a GPU are those that there are") {
-  const SmallIsLarge small;
+  const Moved small(small_is_large);
   Bench bench(simulated_gpus(1));
   const ir::Graph graph = parsed(R"(%0: f32[5000] = input
 %1: f32[5000] = input
@@ -98,7 +85,7 @@ return %4
 }
 
 TEST_CASE("sums times a power of 2 on a GPU, whatever the constants") {
-  const SmallIsLarge small;
+  const Moved small(small_is_large);
   Bench bench(simulated_gpus(1));
   for (const std::string scale :
        {"0.5", "-0.5", "3", "1e-12", "17592186044416"})
@@ -129,7 +116,7 @@ TEST_CASE("a check that always fails, on a GPU") {
 }
 
 TEST_CASE("rows that a GPU gathers at once, and elements that it cannot") {
-  const SmallIsLarge small;
+  const Moved small(small_is_large);
   Bench bench(simulated_gpus(1));
   std::vector<double> values(64 * 64), places(64);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 * (i % 101);

@@ -8,18 +8,13 @@
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
 #include "tests/unit/jit/arrays.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
+using namespace unisono::jit::testing;
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *std::move(graph);
-}
 
 /// A loop from `start` while it is less (`lt`) or greater (`gt`) than `stop`,
 /// by `step`. `stop` is a node of the condition, which knows the carry %0 and

@@ -6,6 +6,7 @@
 
 #include "jit/kernel/group.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -14,12 +15,6 @@ using ir::NodeId;
 using Outcome = Group::Outcome;
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  return *std::move(graph);
-}
 
 /// A group of nodes of a graph whose inputs are buffers 0, 1 and so on.
 struct Nodes {

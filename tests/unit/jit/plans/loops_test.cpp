@@ -10,6 +10,7 @@
 #include "jit/vmap/vmap.h"
 #include "runtime/tuning/tuning.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -128,14 +129,11 @@ void check(const Case& given, int64_t members) {
 void check_all(const std::string& file) {
   const std::vector<Case> all = cases(file);
   CHECK(all.size() > 10);
-  const Tuning before = tuning();
   for (const Case& given : all) {
-    Tuning moved = before;
-    CHECK(read_tuning(given.tuning, moved) == "");
-    set_tuning(moved);
+    const Moved moved(
+        [&](Tuning& own) { CHECK(read_tuning(given.tuning, own) == ""); });
     if (given.members.empty()) check(given, 0);
     for (const int64_t members : given.members) check(given, members);
-    set_tuning(before);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "jit/arrange/join_kernels.h"
 #include "jit/kernel/row_sums.h"
 #include "runtime/tuning/tuning.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -126,16 +127,14 @@ TEST_CASE("no pass over rows") {
 }
 
 TEST_CASE("a pass over rows that stay in the cache") {
-  const Tuning before = tuning();
   const Kernel kernel = pass();
   const auto rows_with = [&](int64_t most_sums,
                              int64_t most_cached) -> int64_t {
-    Tuning some = before;
-    some.most_rows_sums = most_sums;
-    some.most_rows_cached = most_cached;
-    set_tuning(some);
+    const Moved moved([&](Tuning& some) {
+      some.most_rows_sums = most_sums;
+      some.most_rows_cached = most_cached;
+    });
     const auto both = rows_and_sums(kernel, Machine());
-    set_tuning(before);
     return both ? both->sums_plan.rows_at_once : 0;
   };
   // Of a row of x, and of y.

@@ -15,6 +15,7 @@
 #include "jit/arrange/memory_plan.h"
 #include "jit/arrange/overlap.h"
 #include "runtime/tuning/tuning.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -467,12 +468,11 @@ TEST_CASE("buffers that share a place are not alive at once") {
 }
 
 TEST_CASE("steps that are joined, or pass others, compute the same") {
-  const Tuning before = tuning();
-  Tuning some = before;  // sizes are small and large
-  some.most_joined_points = 24;
-  some.gpu_most_joined_leaves = 24;
-  some.most_joined_nests = 4;
-  set_tuning(some);
+  const Moved moved([](Tuning& some) {  // sizes are small and large
+    some.most_joined_points = 24;
+    some.gpu_most_joined_leaves = 24;
+    some.most_joined_nests = 4;
+  });
   int kernels[2] = {}, under_way = 0;
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     Maker made(seed), other(seed);
@@ -506,7 +506,6 @@ TEST_CASE("steps that are joined, or pass others, compute the same") {
     for (const BufferId output : made.plan.outputs)
       REQUIRE(plain.values(output) == placed.values(output));
   }
-  set_tuning(before);
   CHECK(kernels[1] <= kernels[0] - 940);
   CHECK(under_way >= 5990);
 }

@@ -9,21 +9,16 @@
 #include "jit/reference/host_call.h"
 #include "runtime/stop.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
+using namespace unisono::jit::testing;
 using Arrays = std::vector<HostArray>;
 using Doubles = std::vector<double>;
 using Lines = std::vector<std::string>;
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *std::move(graph);
-}
 
 std::vector<Arrays> members(const Doubles& numbers) {
   std::vector<Arrays> out;

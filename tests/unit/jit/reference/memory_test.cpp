@@ -6,9 +6,11 @@
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
 #include "tests/unit/jit/arrays.h"
+#include "tests/unit/jit/parsed.h"
 
 using namespace unisono;
 using namespace unisono::jit;
+using namespace unisono::jit::testing;
 using Arrays = std::vector<HostArray>;
 
 namespace {
@@ -28,13 +30,6 @@ void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
 }
 
 namespace {
-
-ir::Graph parsed(const std::string& text) {
-  auto graph = ir::parse(text);
-  if (!graph) FAIL(graph.error().message);
-  if (auto good = ir::verify(*graph); !good) FAIL(good.error().message);
-  return *std::move(graph);
-}
 
 /// Evaluates for so many members, which takes `arrays` arrays; each time there
 /// is no memory for another one of them.

@@ -9,6 +9,7 @@
 #include "runtime/cluster/socket_transport.h"
 #include "runtime/execute/queue_meeting.h"
 #include "runtime/tuning/tuning.h"
+#include "tests/unit/moved.h"
 #include "tests/unit/runtime/programs.h"
 #include "tests/unit/runtime/queues/machine.h"
 
@@ -275,21 +276,6 @@ void check_ends(const Ends& ends, const std::string& message) {
   REQUIRE(ends[0].messages);
   CHECK(*ends[0].messages == message);
 }
-
-/// Thresholds for the time of a test.
-class Moved {
- public:
-  explicit Moved(const std::function<void(Tuning&)>& move) {
-    Tuning moved = before_;
-    move(moved);
-    set_tuning(moved);
-  }
-  ~Moved() { set_tuning(before_); }
-  Moved(const Moved&) = delete;
-
- private:
-  const Tuning before_ = tuning();
-};
 
 /// Where processes differ in what they do.
 struct Division {

@@ -6,6 +6,7 @@
 #include "runtime/execute/queue_executor.h"
 #include "runtime/recorder.h"
 #include "runtime/tuning/tuning.h"
+#include "tests/unit/moved.h"
 #include "tests/unit/runtime/programs.h"
 #include "tests/unit/runtime/queues/machine.h"
 
@@ -255,21 +256,6 @@ std::vector<Floats> after_host() {
   out.resize(9, Floats(elements, 121));  // 1, 4, 13, 40, 121
   return out;
 }
-
-/// Thresholds for the time of a test.
-class Moved {
- public:
-  explicit Moved(const std::function<void(Tuning&)>& move) {
-    Tuning moved = before_;
-    move(moved);
-    set_tuning(moved);
-  }
-  ~Moved() { set_tuning(before_); }
-  Moved(const Moved&) = delete;
-
- private:
-  const Tuning before_ = tuning();
-};
 
 struct Case {
   const char* name;
