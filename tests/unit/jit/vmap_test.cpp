@@ -12,7 +12,6 @@ using namespace unisono;
 using namespace unisono::jit;
 using namespace unisono::jit::testing;
 using ir::Graph;
-using ir::Op;
 using Arrays = std::vector<HostArray>;
 
 namespace {

@@ -1,5 +1,7 @@
 // Elements on GPUs: numbers that are quick, constants that fold, checks that
 // always fail, and the lines that code says it computes.
+#include <fmt/format.h>
+
 #include <string>
 
 #include "runtime/tuning/tuning.h"
@@ -92,14 +94,12 @@ TEST_CASE("sums times a power of 2 on a GPU, whatever the constants") {
     for (const std::string term : {"1", "-3", "1e-15", "1e15"})
       for (const std::string sum : {"add %4, %1", "sub %1, %4", "sub %4, %1"}) {
         const ir::Graph graph = parsed(
-            "%0: f32[300] = input\n%1: f32[300] = sin %0\n"
-            "%2: f32 = constant " +
-            scale +
-            "\n%3: f32[300] = broadcast %2\n"
-            "%4: f32[300] = constant " +
-            term + "\n%5: f32[300] = " + sum +
-            "\n%6: f32[300] = mul %5, %3\n%7: f32[300] = mul %3, %5\n"
-            "return %6, %7\n");
+            fmt::format("%0: f32[300] = input\n%1: f32[300] = sin %0\n"
+                        "%2: f32 = constant {}\n%3: f32[300] = broadcast %2\n"
+                        "%4: f32[300] = constant {}\n%5: f32[300] = {}\n"
+                        "%6: f32[300] = mul %5, %3\n%7: f32[300] = mul %3, %5\n"
+                        "return %6, %7\n",
+                        scale, term, sum));
         INFO(ir::print(graph));
         CHECK(difference(bench, graph, {usual(300, 3)}) == "");
       }
@@ -143,11 +143,10 @@ TEST_CASE("running results of bools, a warp for each row") {
   for (const int n : {40, 300}) {
     std::vector<double> values;
     for (int i = 0; i < 50 * n; ++i) values.push_back(i % n > i / n);
-    const std::string type = "bool[50, " + std::to_string(n) + "]";
-    const ir::Graph graph = parsed("%0: " + type + " = input\n%1: " + type +
-                                   " = cummax %0 axis=1\n%2: " + type +
-                                   " = cummin %0 axis=1 reverse=true\n"
-                                   "return %1, %2\n");
+    const ir::Graph graph = parsed(fmt::format(
+        "%0: bool[50, {0}] = input\n%1: bool[50, {0}] = cummax %0 axis=1\n"
+        "%2: bool[50, {0}] = cummin %0 axis=1 reverse=true\nreturn %1, %2\n",
+        n));
     CHECK(difference(bench, graph, {array(DType::Bool, {50, n}, values)}) ==
           "");
   }

@@ -21,7 +21,11 @@ thread_local int arrays_before = -1;
 // The evaluator's arrays (jit/reference/value.h) are what asks in this way.
 // NOLINTNEXTLINE(misc-new-delete-overloads)
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  if (arrays_before >= 0 && arrays_before-- == 0) return nullptr;
+  if (arrays_before == 0) {
+    arrays_before = -1;
+    return nullptr;
+  }
+  if (arrays_before > 0) --arrays_before;
   try {
     return ::operator new[](bytes);
   } catch (const std::bad_alloc&) {
