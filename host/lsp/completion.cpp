@@ -66,8 +66,8 @@ class Items {
       add(meaning.library->name, kind_of(*meaning.library), group, detail,
           documentation(meaning));
     else if (meaning.definition)
-      add(meaning.definition->name, kind_of(*meaning.definition), group, detail,
-          documentation(meaning));
+      add(std::string(meaning.definition->name), kind_of(*meaning.definition),
+          group, detail, documentation(meaning));
   }
   Json take() {
     return {{"isIncomplete", false}, {"items", std::move(items_)}};
@@ -132,8 +132,9 @@ void add_members(View& view, const Chain& object, uint32_t offset,
   if (d && d->import && d->import->is_file) {
     const auto home = view.files().file(of.meaning.home->path_of(*d->import));
     if (!home) return;
-    for (const auto& [name, all] : home->names().scopes()[0].names)
-      items.add(view.member(of.meaning, name), 'a');
+    for (const auto& [name, variable] :
+         home->names().resolution().scopes[0].variables)
+      items.add(view.member(of.meaning, std::string(name)), 'a');
     return;
   }
   if (d && d->import) {

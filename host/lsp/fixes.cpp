@@ -147,7 +147,7 @@ class Fixer {
   std::string imported_as(std::string_view module) const {
     for (const lang::ImportStmt* import : syntax_.names().imports())
       if (!import->is_file && import->module.text == module)
-        return module_name(*import).text;
+        return lang::module_name(*import).text;
     return "";
   }
   /// Below the imports; else above the first statement and what is said of it,

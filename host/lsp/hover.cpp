@@ -30,7 +30,7 @@ std::string headline_of(View& view, const Meaning& meaning) {
     case Definition::Kind::size:
     case Definition::Kind::type_parameter: return variable(view, meaning, "");
     case Definition::Kind::function: {
-      std::string name = d.name;
+      std::string name(d.name);
       if (d.def && !d.function->type_params.empty()) {
         const uint32_t end = d.function->params_span.begin;
         name = lang::Span{d.where.file, d.where.begin, end}.text();
@@ -42,7 +42,7 @@ std::string headline_of(View& view, const Meaning& meaning) {
     case Definition::Kind::axis:
     case Definition::Kind::module: return std::string(d.whole.text());
   }
-  return d.name;
+  return std::string(d.name);
 }
 
 std::string headline_of(const LibraryName& name) {

@@ -58,7 +58,8 @@ Library::Library() {
         fmt::format("<stdlib>/{}.uni", module.name), std::string(module.text));
     here.about = about_file(*here.syntax);
     for (const Definition& d : here.syntax->names().definitions()) {
-      if (d.scope != 0 || d.name.starts_with('_')) continue;
+      if (!here.syntax->names().is_top_level(d) || d.name.starts_with('_'))
+        continue;
       LibraryName name;
       name.name = d.name;
       name.module = module.name;
@@ -66,11 +67,11 @@ Library::Library() {
         name.signature = signature_of(d.name, *d.function);
       else
         name.kind =
-            d.type ? LibraryName::Kind::type : LibraryName::Kind::constant;
+            d.alias ? LibraryName::Kind::type : LibraryName::Kind::constant;
       if (d.def) name.documentation = d.def->documentation;
-      here.members[d.name] = name;
+      here.members[name.name] = name;
       if (lang::is_prelude_module(module.name))
-        prelude_[d.name] = std::move(name);
+        prelude_[name.name] = std::move(name);
     }
   }
 }

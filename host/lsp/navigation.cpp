@@ -49,7 +49,8 @@ std::vector<const Occurrence*> places(View& view,
       same = meaning.library == of.library;
     } else if (meaning.definition) {
       same =
-          meaning.definition->group == of.definition->group &&
+          meaning.home->names().group(*meaning.definition) ==
+              of.home->names().group(*of.definition) &&
           (meaning.home == of.home || file_key(meaning.home->path()) == home);
     }
     if (same) out.push_back(&o);
@@ -149,7 +150,8 @@ const Occurrence* other_meaning(const Change& change) {
     const Occurrence& a = before.occurrences()[i];
     const Occurrence& b = after.occurrences()[i];
     const auto group = [](const Names& names, const Occurrence& o) {
-      return o.definition < 0 ? -1 : names.definitions()[o.definition].group;
+      return o.definition < 0 ? -1
+                              : names.group(names.definitions()[o.definition]);
     };
     if (a.kind != b.kind || group(before, a) != group(after, b)) return &a;
   }

@@ -60,7 +60,7 @@ class Symbols {
         out.push_back(
             symbol(name.text, SymbolKind::constant, s.span, name.span));
     } else if (const auto* import = as<lang::ImportStmt>(s)) {
-      const lang::Name name = module_name(*import);
+      const lang::Name name = lang::module_name(*import);
       out.push_back(symbol(name.text.empty() ? "import" : name.text,
                            SymbolKind::module, s.span, name.span));
     } else if (const auto* tool = as<lang::ToolStmt>(s)) {

@@ -75,7 +75,8 @@ Meaning View::member(const Meaning& module, const std::string& name) {
     const auto [place, fresh] = imported_.try_emplace(&import);
     if (fresh) place->second = files_.file(module.home->path_of(import));
     const std::shared_ptr<const Syntax>& home = place->second;
-    const Definition* found = home ? home->names().exported(name) : nullptr;
+    const Definition* found =
+        home ? home->names().resolution().exported(name) : nullptr;
     return {found ? home : nullptr, found, nullptr};
   }
   const Library::Members* members = library_.module(import.module.text);
@@ -118,7 +119,7 @@ std::vector<Meaning> View::visible(uint32_t offset) {
   std::vector<Meaning> out;
   std::set<std::string_view> seen;
   const auto add = [&](const std::shared_ptr<const Syntax>& in, uint32_t at) {
-    for (const Definition* d : in->names().visible(at))
+    for (const Definition* d : in->names().resolution().visible(at))
       if (seen.insert(d->name).second) out.push_back(local(in, *d));
   };
   add(syntax_, offset);
@@ -156,20 +157,15 @@ std::vector<std::string> View::types(const Meaning& meaning) {
 /// The type that a definition writes, with the text of a named one in place of
 /// its name.
 std::string View::declared(const Meaning& meaning) {
-  const Definition& d = *meaning.definition;
-  const lang::Expr* type = nullptr;
-  if (d.param && d.param->pattern.kind == lang::Pattern::Kind::name)
-    type = d.param->type.get();
-  if (d.let && d.let->pattern.kind == lang::Pattern::Kind::name)
-    type = d.let->type.get();
+  const lang::Expr* type = meaning.definition->type;
   if (!type) return "";
   const auto* index = as<lang::Index>(*type);
   const lang::Expr& name = index ? *index->object : *type;
   const Occurrence* o = meaning.home->names().at(name.inner.begin);
   if (name.kind == lang::ExprKind::NameExpr && o) {
     const Meaning named = this->meaning(meaning.home, *o);
-    if (named.definition && named.definition->type)
-      return one_line(named.definition->type->type->span.text());
+    if (named.definition && named.definition->alias)
+      return one_line(named.definition->alias->type->span.text());
   }
   return one_line(type->span.text());
 }

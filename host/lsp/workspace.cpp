@@ -101,9 +101,10 @@ Json workspace_symbols(Files& files, const Client& client,
   const auto add = [&](const std::shared_ptr<const Syntax>& file) {
     if (!file || !seen.insert(file_key(file->path())).second) return;
     for (const Definition& d : file->names().definitions())
-      if (const auto far = d.scope == 0 && !d.import ? distance(d.name, wanted)
-                                                     : std::nullopt)
-        found.push_back({*far, d.name, file->path(), file, &d});
+      if (const auto far = file->names().is_top_level(d) && !d.import
+                               ? distance(d.name, wanted)
+                               : std::nullopt)
+        found.push_back({*far, std::string(d.name), file->path(), file, &d});
   };
   for (Document* document : files.all()) add(files.syntax(*document));
   for (const std::string& folder : folders)

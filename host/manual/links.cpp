@@ -72,7 +72,8 @@ const Target* Links::find(const lsp::Occurrence& occurrence,
       if (!module) return nullptr;
       for (const lsp::Definition* d : names.targets(occurrence)) {
         const Target* own = member(module->key, d->name);
-        if (d->scope == 0 && names.exported(d->name) == d) return own;
+        if (names.is_top_level(*d) && names.resolution().exported(d->name) == d)
+          return own;
         // In a signature alone, a type of the module looks like a parameter.
         using Is = lsp::Definition::Kind;
         if (own && own->is_type &&

@@ -1,5 +1,7 @@
 #include "host/manual/module.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace unisono::host::manual {
@@ -49,7 +51,7 @@ Entry entry_of(const lsp::Definition& d) {
   Entry out;
   out.name = d.name;
   if (d.function) {
-    std::string name = d.name;
+    std::string name(d.name);
     if (d.def && !d.function->type_params.empty())
       name = lsp::one_line(
           lang::Span{d.where.file, d.where.begin, d.function->params_span.begin}
@@ -60,13 +62,14 @@ Entry entry_of(const lsp::Definition& d) {
         out.decorators.push_back("@" + lsp::one_line(decorator->span.text()));
     return out;
   }
-  out.kind = d.type   ? Entry::Kind::type
+  out.kind = d.alias  ? Entry::Kind::type
              : d.axis ? Entry::Kind::axis
                       : Entry::Kind::constant;
   out.signature = lsp::one_line(d.whole.text());
   constexpr size_t most = 100;
   if (out.kind == Entry::Kind::constant && out.signature.size() > most)
-    out.signature = (d.is_var ? "var " : "let ") + d.name + " = ...";
+    out.signature =
+        fmt::format("{} {} = ...", d.is_var ? "var" : "let", d.name);
   return out;
 }
 
@@ -88,8 +91,8 @@ void read_entries(Module& module) {
   module.about = about_file(file);
   std::vector<const lsp::Definition*> definitions;
   for (const lsp::Definition& d : names.definitions())
-    if (d.scope == 0 && !d.name.starts_with('_') && !d.import &&
-        names.exported(d.name) == &d)
+    if (names.is_top_level(d) && !d.name.starts_with('_') && !d.import &&
+        names.resolution().exported(d.name) == &d)
       definitions.push_back(&d);
   std::ranges::sort(definitions, {},
                     [](const lsp::Definition* d) { return d->where.begin; });
