@@ -11,6 +11,7 @@
 
 #include "lang/context/function.h"
 #include "lang/context/library_environment.h"
+#include "lang/resolve/resolution.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
@@ -167,12 +168,6 @@ void Walker::load_prelude() {
   }
   s_.globals = std::make_shared<Environment>();
   s_.globals->parent = s_.prelude;
-}
-
-Name Walker::module_name(const ImportStmt& s) {
-  if (s.alias) return *s.alias;
-  if (!s.is_file) return s.module;
-  return {std::filesystem::path(s.module.text).stem().string(), s.module.span};
 }
 
 /// The module, parsed; reports why not.

@@ -15,6 +15,7 @@
 #include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/print_value.h"
+#include "lang/resolve/resolution.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
 #include "lang/walk/types.h"

@@ -435,7 +435,6 @@ class Walker {
   void load_prelude();
   /// Reads a definition of the prelude (Environment::read).
   void read_library(const std::string& name);
-  static Name module_name(const ImportStmt& s);
 
   // ---- resolve.cpp
   /// Reports unknown names in functions of the program, and of the files that
