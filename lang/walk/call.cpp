@@ -292,6 +292,7 @@ void Walker::check_definition_with(
     if (any.is<IntValue>() && param.pattern.kind == Pattern::Kind::name)
       any = IntValue{
           ir::Dim::symbol(walk_.new_symbol_id(), param.pattern.name.text)};
+    matcher.check_parameter(param);
     bind_pattern(param.pattern, any, env, false, param.span);
     if (!param.default_value) continue;
     const CallArgument value = argument(*param.default_value, env);
@@ -429,6 +430,7 @@ Env Walker::bind_arguments(const FunctionValue& function,
                            fmt::format("argument `{}`", name_of(param)));
     else if (!param.type && recursive)
       value.value = forget_literals(walk_, value.value);
+    if (matcher) matcher->check_parameter(param);
     bind_pattern(param.pattern, value.value, env, false, value.where);
     if (values) values->push_back(std::move(value));
   }

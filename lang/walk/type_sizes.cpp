@@ -67,6 +67,17 @@ void TypeMatcher::bind_size(const NameExpr& name, ir::Dim value) {
   in_.define(env_, name.text, IntValue{std::move(value)}, false, name.span);
 }
 
+void TypeMatcher::check_parameter(const Param& param) {
+  const Name& name = param.pattern.name;
+  if (param.pattern.kind != Pattern::Kind::name || !own_.contains(name.text))
+    return;
+  walk_.fail(
+      diagnostic(Code::duplicate_name, param.span, name.text, "parameter list")
+          .set_help(fmt::format("a type before it binds the size `{0}`: put "
+                                "`{0}` first, and the size is what it says",
+                                name.text)));
+}
+
 std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
                                                const Frame* frame,
                                                bool create) {
@@ -82,8 +93,9 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
     return size_value(*argument->second, frame->outer, create);
   }
   auto [binding, holder] = env_of(frame)->find(name.text);
-  const bool mine = binding && (own_.contains(name.text) ||
-                                names_ != Names::bind || frame->env);
+  // The size of a parameter before this one, or that parameter itself.
+  const bool mine =
+      binding && (holder == env_.get() || names_ != Names::bind || frame->env);
   if (binding) in_.note_read(*binding, *holder, env_of(frame), name.text);
   if (binding && binding->poisoned)
     Walker::use_poisoned(*binding, name.text, name.span);

@@ -41,6 +41,8 @@ class TypeMatcher {
   /// it does not fit. `what` names the value in messages: "argument `x`".
   Value match(const Expr& type, const Value& value, Span where,
               const std::string& what);
+  /// An error for a parameter whose name is a size of the types before it.
+  void check_parameter(const Param& param);
   /// Matches the sizes that waited for names in other ones, such as `n + 1`.
   void finish();
 
