@@ -170,7 +170,7 @@ def prepare_tests():
     for path in sorted((ROOT / "tests/unit/jit").rglob("*_test.cpp")):
         name = str(path.relative_to(ROOT / "tests/unit/jit"))
         if not name.startswith(NOT_QUICK):
-            tests.append(Test(name, [*unit, f"-sf=*jit/{name}"]))
+            tests.append(Test(name, [*unit, f"-sf=*jit/{name}", "-tce=*: random programs*"]))
     for golden in run.goldens():
         own = [options for options in golden.runs if "--reference" not in options]
         if golden.path.parent.name in PROGRAMS and golden.command == ["run"] and own and golden.name not in run.tunings.EXEMPT:

@@ -33,6 +33,7 @@ ROWS = {
     "mutants": "tests/fuzz/mutants.py build/unisono --seed nightly --count 20000",
     "fifty tunings": "tests/run --tunings=50",
     "uses of results at all sizes": "UNISONO_USES=full build/test_jit '-tc=uses of results*'",
+    "forms of kernels on all machines": "UNISONO_FORMS=full build/test_jit '-sf=*kernel_forms_test.cpp'",
     "random shapes": "tests/shape_programs.py build/unisono 0 10000",
     "branches that no test takes": "./dev test --coverage",
     "decisions of the compiler, turned around": "tests/mutation.py",
