@@ -242,6 +242,34 @@ print(s, y[:, 7], sum(z), sum(y), sharding(y))
 """
 
 
+# An argument of which the host's part has all, and one that lies on the devices.
+KEPT = """
+let f = pmap(fn(w, x) => sum(w) * x, in_axes=(none, split(0)), out_axes=split(0))
+let rows = pmap(fn(w) => w * 2.0, in_axes=split(0), out_axes=split(0))
+let captured = pmap(fn(x) => sum(spread) * x, in_axes=split(0), out_axes=split(0))
+var w = sin(arange(100_000, f32))
+let spread = rows(w)
+var x = ones(f32[device_count()])
+for i in range(20) { x = captured(f(w, x)) * 1e-9 }
+w[0] = 1.0
+print(f(w, x), rows(w)[5])
+"""
+
+
+def kept(folder):
+    """What is moved once by one process is moved once by several, also where one of them has little memory."""
+    program = folder / "kept.uni"
+    program.write_text(KEPT)
+    for n, each in ((2, 1), (2, 2)):
+        alone = run([UNISONO, "run", "--devices", f"cpu:{n * each}", "--stats", program])
+        got = run(launcher(n, False) + ["--devices", f"cpu:{each}", "--stats", program])
+        check(f"kept, {n} x {each}", alone[0] == 0 and got[:2] == alone[:2], alone, got)
+        # Not more than: w twice and its parts, each part of `spread` to each other device, and results.
+        for which in (alone, got):
+            most = max(size for (a, b), size in copies_of(which).items() if a != b)
+            check(f"moved once, {n} x {each}", 800_000 <= most < 1_500_000, copies_of(which))
+
+
 def copies_of(got):
     return {(int(a), int(b)): int(size) for a, b, size in re.findall(r"(?m)^copied cpu:(\d+) → cpu:(\d+): (\d+) bytes", got[2])}
 
@@ -272,6 +300,7 @@ def moved(folder):
         expected = {(a, b): block // devices + (block if a == 0 else 0) for a in range(devices) for b in range(devices)}
         check(f"moved, {n} x {each}", got[0] == 0 and copied == expected, expected, *got)
     rows_moved(folder)
+    kept(folder)
 
 
 if __name__ == "__main__":

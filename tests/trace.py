@@ -6,6 +6,7 @@ tells which lines took time, for what, and why not less.
 usage: tests/trace.py UNISONO
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -198,6 +199,48 @@ def speed(unisono):
     lines_of(unisono, "cpu:1", "--reference")
 
 
+KEPT = """
+let f = pmap(fn(w, x) => sum(w) * x, in_axes=(none, split(0)), out_axes=split(0))
+var w = sin(arange(250_000, f32))
+var x = ones(f32[3])
+for i in range(50) { x = f(w, x) }
+MORE
+"""
+
+
+# A copy of `w` and what is computed meanwhile have not both room on a device.
+SHORT = """
+let rows = pmap(fn(w) => w * 2.0, in_axes=split(0), out_axes=split(0))
+let f = pmap(fn(w, x) => sum(w) * x, in_axes=(none, split(0)), out_axes=split(0))
+let large = pmap(fn(x) => x + zeros(f32[1_000_000]), in_axes=split(0), out_axes=split(0))
+let w = rows(sin(arange(240_000, f32)))
+var x = ones(f32[3])
+for i in range(3) { x = f(w, x) * 1e-3 }
+var y = large(x)
+y = x
+for i in range(3) { x = f(w, x) * 1e-3 }
+"""
+
+
+def kept(unisono, kind):
+    """An argument of 1 MB goes to each other device once in 50 calls, and once more after a write; what is kept makes no memory short."""
+    def copied(program, simulated=""):
+        environment = os.environ | {"SIMCUDA": ";".join([os.environ.get("SIMCUDA", ""), simulated])}
+        done = subprocess.run([unisono, "run", "-", "--devices", f"{kind}:3", "--stats"], input=program,
+                              capture_output=True, text=True, timeout=sanitizers.limit(), env=environment)
+        assert done.returncode == 0, done.stderr
+        return [int(size) for size in re.findall(rf"(?m)^copied {kind}:0 → {kind}:[12]: (\d+) bytes", done.stderr)]
+
+    for more, times in (("", 1), ("for i in range(50) { x = f(w, x) }", 1), ("w[5] = 1.0\nx = f(w, x)", 2)):
+        sizes = copied(KEPT.replace("MORE", more))
+        assert sizes and all(times * 1_000_000 <= size < times * 1_000_000 + 10_000 for size in sizes), (kind, more, sizes)
+    if kind == "sim":
+        # A third of `w` to where it lies, and a third of a copy; without room three more of these.
+        for memory, times in (("16G", 2), ("4500K", 5)):
+            sizes = copied(SHORT, f"memory={memory}")
+            assert sizes and all(times * 320_000 <= size < times * 320_000 + 10_000 for size in sizes), (memory, sizes)
+
+
 def main():
     unisono = str(pathlib.Path(sys.argv[1]).resolve())
     print(*(f"{check(unisono, kind)} events on {kind}:3" for kind in ("cpu", "sim")), sep=", ")
@@ -205,6 +248,8 @@ def main():
     places(unisono, "sim")
     speed(unisono)
     stored(unisono)
+    kept(unisono, "cpu")
+    kept(unisono, "sim")
     return 0
 
 

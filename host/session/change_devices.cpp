@@ -55,7 +55,7 @@ class Luggage {
   void leave_old() {
     for (auto& [array, packed] : packed_) {
       array->array.reset();
-      array->copies.clear();
+      array->copies.reset();
     }
   }
 
@@ -69,6 +69,7 @@ class Luggage {
     ArrayValue on(Device& device) {
       if (fresh) return fresh;
       fresh = std::make_shared<ArrayCell>(*old);
+      fresh->copies.reset();  // on the old devices
       if (old->constant || old->donated) return fresh;
       auto array =
           array_from_host(device, old->type.dtype, shape, bytes.data());

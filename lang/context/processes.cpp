@@ -71,6 +71,11 @@ unisono::Array own_copy(Walk& walk, const unisono::Array& array) {
                            home_device(walk.machine().runtime->devices()));
 }
 
+bool is_moved_alone(Walk& walk, const unisono::Array& array) {
+  return !cluster_of(walk) || is_in_file(array) ||
+         is_home(walk, array.sharding());
+}
+
 const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,
                                      Span where) {
   if (!array->array || array->donated || !is_in_file(*array->array))

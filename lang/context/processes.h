@@ -53,6 +53,8 @@ bool is_home(Walk& walk, const Sharding& sharding);
 /// The same elements where this process reads them without the others, if each
 /// has them all.
 unisono::Array own_copy(Walk& walk, const unisono::Array& array);
+/// Whether this process brings the array elsewhere without the others.
+bool is_moved_alone(Walk& walk, const unisono::Array& array);
 /// Walk::force for who places the array somewhere: it may be in a file still
 /// (runtime/files/file_device.h).
 const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,

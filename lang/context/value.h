@@ -20,6 +20,10 @@
 #include "runtime/array.h"
 #include "runtime/recycling.h"
 
+namespace unisono {
+class KeptCopies;
+}  // namespace unisono
+
 namespace unisono::lang {
 
 class GraphScope;      // scope.h: a graph under construction
@@ -102,8 +106,9 @@ struct ArrayCell {
   ir::NodeId node = -1;
   std::optional<unisono::Array> array;
   /// The same elements where compiled functions have read them, if `array` lies
-  /// elsewhere.
-  std::vector<unisono::Array> copies;
+  /// elsewhere; null if there are none. A write to the elements resets it,
+  /// before it asks whether something else holds the blocks.
+  std::shared_ptr<unisono::KeptCopies> copies;
   /// Null unless the array was given away.
   std::shared_ptr<const Donation> donated;
 };

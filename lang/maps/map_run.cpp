@@ -17,6 +17,8 @@
 #include "lang/maps/typed_function.h"
 #include "lang/ops/print_value.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/kept_copies.h"
+#include "runtime/tuning/tuning.h"
 
 namespace unisono::lang {
 namespace {
@@ -280,10 +282,10 @@ class MapRun {
   void add_arguments(const std::vector<CallArgument>& positional,
                      const Named& named) {
     for (size_t i = 0; i < positional.size(); ++i)
-      add_leaves(positional[i].value, entry_.made_for.positional[i],
+      add_leaves(positional[i].value, entry_.made_for.positional[i], false,
                  positional[i].where);
     for (size_t i = 0; i < named.size(); ++i)
-      add_leaves(named[i].second.value, entry_.made_for.named[i].second,
+      add_leaves(named[i].second.value, entry_.made_for.named[i].second, false,
                  named[i].second.where);
   }
 
@@ -337,40 +339,65 @@ class MapRun {
   }
 
  private:
-  void add_leaves(const Value& value, const Value& known, Span where) {
-    if (const TupleValue* tuple = value.tuple())
-      for (size_t i = 0; i < tuple->items.size(); ++i)
-        add_leaves(tuple->items[i], known.tuple()->items[i], where);
-    else if (const RecordValue* record = value.record())
-      for (size_t i = 0; i < record->fields.size(); ++i)
-        add_leaves(record->fields[i].second, known.record()->fields[i].second,
+  /// `named`: something else than this call holds the value, such as a name.
+  void add_leaves(const Value& value, const Value& known, bool named,
+                  Span where) {
+    if (const auto* tuple = value.get_if<std::shared_ptr<const TupleValue>>()) {
+      named = named || tuple->use_count() > 1;
+      const std::vector<Value>& items = (*tuple)->items;
+      for (size_t i = 0; i < items.size(); ++i)
+        add_leaves(items[i], known.tuple()->items[i], named, where);
+    } else if (const auto* record =
+                   value.get_if<std::shared_ptr<const RecordValue>>()) {
+      named = named || record->use_count() > 1;
+      const auto& fields = (*record)->fields;
+      for (size_t i = 0; i < fields.size(); ++i)
+        add_leaves(fields[i].second, known.record()->fields[i].second, named,
                    where);
-    else if (const auto* array = value.get_if<ArrayValue>())
-      add_leaf(*array, where);
-    else if (known.array()) {
+    } else if (const auto* array = value.get_if<ArrayValue>()) {
+      add_leaf(*array, named || array->use_count() > 1, where);
+    } else if (known.array()) {
       numbers_.push_back(number_argument(walk_, value, where));
-      add_leaf(numbers_.back(), where);
+      add_leaf(numbers_.back(), false, where);
     }
   }
 
-  void add_leaf(const ArrayValue& array, Span where) {
+  void add_leaf(const ArrayValue& array, bool named, Span where) {
     if (owns_) passed_.push_back({array, where});
     const unisono::Array& forced = force_anywhere(walk_, array, where_);
     // What comes from a file is read once.
-    if (is_in_file(forced))
+    if (is_in_file(forced) || (named && is_worth_keeping(forced)))
       add_captured(*array, forced);
     else
       add_array(forced);
   }
 
-  /// An array that was captured before stays on the devices, as long as it is.
+  /// Whether the argument stays on the devices for the next call. An array that
+  /// processes exchange does not: it is on its way while the run begins.
+  bool is_worth_keeping(const unisono::Array& array) {
+    return array.bytes() >= tuning().least_kept_argument &&
+           !executable_.donated[inputs_.size()] &&
+           !copies_of(walk_).was_short() && is_moved_alone(walk_, array);
+  }
+
+  /// An array that was captured before stays on the devices, as long as it is,
+  /// and there is memory. Where processes move it together, all have it, and no
+  /// shortage of one takes it.
   void add_captured(ArrayCell& cell, const unisono::Array& array) {
     const Sharding& to = next_sharding();
     if (array.sharding() == to) return add_array(array);
-    for (const unisono::Array& copy : cell.copies)
-      if (copy.sharding() == to) return own(copy);
+    auto known = cell.copies ? cell.copies->find(to) : std::nullopt;
+    if (known) return own(std::move(*known));
     own(walk_.moved(array, to, where_));
-    cell.copies.push_back(*inputs_.back());
+    if (Walk::is_absent(array)) return;
+    if (!cell.copies)
+      cell.copies = std::make_shared<KeptCopies>(copies_of(walk_),
+                                                 is_moved_alone(walk_, array));
+    cell.copies->keep(*inputs_.back());
+  }
+
+  static CopyShelf& copies_of(Walk& walk) {
+    return walk.machine().runtime->copies();
   }
 
   const Sharding& next_sharding() const {

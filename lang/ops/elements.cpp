@@ -186,19 +186,25 @@ bool copy_array(Walk& walk, ArrayValue& variable,
   return true;
 }
 
+/// Before elements change: copies of what they were go first, as they may hold
+/// the array's blocks.
+void drop_copies(const ArrayValue& variable) {
+  if (variable.use_count() == 1) variable->copies.reset();
+}
+
 /// All elements of `variable`, dense and row-major, for writing, by the rules
 /// in elements.h; null where a graph has to do it. The pointer serves until
 /// somebody else may hold the array: it is asked for again for each write,
 /// which costs a few loads.
 uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
   if (variable->constant && !make_array(walk, variable)) return nullptr;
+  drop_copies(variable);
   const std::shared_ptr<Buffer>* block = whole_block(*variable);
   if (!block) return nullptr;
   Device& first = home_device(walk.machine().runtime->devices());
   if (!is_sole_owner(variable, *block, first) &&
       !copy_array(walk, variable, *block, first))
     return nullptr;
-  variable->copies.clear();  // of elements that were
   return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
 }
 
@@ -286,7 +292,6 @@ void scatter_over(Walk& walk, ir::Op scatter, ArrayValue& variable,
   attrs.checked = false;
   graph.outputs = {graph.add(scatter, std::move(operands), std::move(attrs),
                              walk.source_id(where))};
-  variable->copies.clear();  // of elements that were
   overwrite(walk, std::move(graph), *variable, std::move(others), where);
 }
 }  // namespace
@@ -315,6 +320,7 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
     if (!add(*indices[i]) || !all_in_range(views.back(), size)) return false;
   }
   if (many) {
+    drop_copies(variable);
     const std::shared_ptr<Buffer>* block = whole_block(*variable);
     Device& first = home_device(machine.runtime->devices());
     if (!block || !is_sole_owner(variable, *block, first)) return false;
@@ -444,6 +450,7 @@ void store_in_blocks(Walk& walk, ArrayValue& variable, const Elements& box,
   CopyCounter counter{.recorder = walk.machine().recorder};
   const ArrayLayout layout = variable->array->layout();
   DeviceBlocks blocks = variable->array->blocks();
+  drop_copies(variable);
   // The array's own hold on its blocks ends meanwhile, unless others have it.
   if (variable.use_count() == 1) variable->array.reset();
   const auto put_back = [&] {
@@ -453,7 +460,6 @@ void store_in_blocks(Walk& walk, ArrayValue& variable, const Elements& box,
       variable->array.emplace(std::move(array));
     else
       variable = walk.from_array(std::move(array));
-    variable->copies.clear();
   };
   tell_place(walk, where);
   try {

@@ -660,6 +660,7 @@ ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
     auto constant = std::make_shared<ArrayCell>(*array);
     constant->type.shape = shape;
     constant->array.reset();
+    constant->copies.reset();
     return constant;
   }
   ir::BroadcastAttrs attrs{shape, {}};

@@ -506,7 +506,7 @@ void Walk::donate(const ArrayValue& value, const Donation& donation) {
   value->donated = std::make_shared<const Donation>(donation);
   value->array.reset();
   value->constant.reset();
-  value->copies.clear();
+  value->copies.reset();
 }
 
 }  // namespace unisono::lang

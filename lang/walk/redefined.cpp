@@ -78,7 +78,6 @@ void Walk::forget_absent() {
     holdings.add(*env);
   for (ArrayCell* array : holdings.take()) {
     if (array->array && is_absent(*array->array)) array->array.reset();
-    std::erase_if(array->copies, is_absent);
   }
 }
 

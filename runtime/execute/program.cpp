@@ -16,6 +16,7 @@
 #include "runtime/execute/watchdog.h"
 #include "runtime/heap.h"
 #include "runtime/host_device.h"
+#include "runtime/kept_copies.h"
 #include "runtime/pool.h"
 #include "runtime/recycling.h"
 
@@ -391,7 +392,8 @@ Runtime::Runtime(int cpu_devices, std::shared_ptr<Pool> pool,
     : pool_(std::move(pool)),
       budget_(std::make_unique<MemoryBudget>(
           memory_limit > 0 ? memory_limit : MemoryBudget::default_limit())),
-      watchdog_(std::make_unique<Watchdog>()) {
+      watchdog_(std::make_unique<Watchdog>()),
+      copies_(std::make_unique<CopyShelf>()) {
   CHECK(cpu_devices >= 1 && cpu_devices <= 64);
   for (int i = 0; i < cpu_devices; ++i) {
     owned_.push_back(make_host_device(i, *budget_, *pool_));
@@ -403,6 +405,7 @@ Runtime::Runtime(int cpu_devices, std::shared_ptr<Pool> pool,
 Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
     : pool_(std::make_shared<Pool>(workers)),
       watchdog_(std::make_unique<Watchdog>()),
+      copies_(std::make_unique<CopyShelf>()),
       owned_(std::move(devices)) {
   CHECK(!owned_.empty());
   for (const auto& device : owned_) {
@@ -418,9 +421,10 @@ void Runtime::give_back_unused() {
 
 Runtime::~Runtime() { forget_all(); }
 
-/// Device memory that programs keep from one run to the next: what a run uses
-/// now stays.
+/// Device memory that is kept from one run to the next, of programs and of
+/// arrays: what a run uses now stays.
 void Runtime::forget_all() {
+  copies_->give_back();
   std::vector<std::shared_ptr<ProgramCache>> caches;
   {
     std::lock_guard lock(caches_mutex_);

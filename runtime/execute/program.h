@@ -336,6 +336,8 @@ class Runtime {
   class Watchdog& watchdog() { return *watchdog_; }
   /// Remembers a program's cache, whose device memory goes before the devices.
   void keep(const std::shared_ptr<ProgramCache>& cache);
+  /// Copies of arrays, which go where a device is short of memory.
+  class CopyShelf& copies() { return *copies_; }
   /// While nothing runs: devices give back memory that they keep for later.
   void give_back_unused();
 
@@ -344,6 +346,7 @@ class Runtime {
   std::shared_ptr<class Pool> pool_;
   std::unique_ptr<class MemoryBudget> budget_;
   std::unique_ptr<class Watchdog> watchdog_;
+  std::unique_ptr<class CopyShelf> copies_;
   std::vector<std::unique_ptr<Device>> owned_;
   std::vector<Device*> device_list_;
   std::mutex caches_mutex_;

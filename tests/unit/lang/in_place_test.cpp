@@ -4,60 +4,17 @@
 
 #include <string>
 
-#include "lang/context/walk.h"
-#include "lang/syntax/parser.h"
-#include "runtime/recorder.h"
+#include "tests/unit/lang/copying_host.h"
 
 namespace unisono::lang {
 namespace {
-
-/// A machine that tells how many bytes its devices copied among themselves.
-struct Host {
-  explicit Host(int devices = 1) : runtime(devices) {
-    machine.runtime = &runtime;
-    machine.compiler = &compiler;
-    machine.recorder = &recorder;
-    machine.output = [this](std::string_view text) { printed += text; };
-    walk = std::make_unique<Walk>(machine, sources, diagnostics);
-  }
-
-  bool run(std::string text) {
-    const SourceFile& file = sources.add("test.uni", std::move(text));
-    programs.push_back(parse(file, diagnostics).program);
-    return walk->check(*programs.back()) && walk->run(*programs.back());
-  }
-  /// Bytes that running the text copied from device to device.
-  int64_t copied(std::string text) {
-    const int64_t before = total();
-    const bool ok = run(std::move(text));
-    CHECK_MESSAGE(ok, render(diagnostics));
-    return total() - before;
-  }
-  int64_t total() const {
-    int64_t bytes = 0;
-    for (const auto& [pair, total] : recorder.copies())
-      if (pair.second != Recorder::host) bytes += total.bytes;
-    return bytes;
-  }
-  std::string take_printed() { return std::exchange(printed, ""); }
-
-  Runtime runtime;
-  jit::Compiler compiler;
-  Recorder recorder{/*keep_events=*/false};
-  Machine machine;
-  SourceMap sources;
-  Diagnostics diagnostics;
-  std::vector<std::unique_ptr<Program>> programs;
-  std::unique_ptr<Walk> walk;
-  std::string printed;
-};
 
 constexpr int64_t array_bytes = 400'000;
 
 }  // namespace
 
 TEST_CASE("a thousand writes copy nothing") {
-  Host host;
+  CopyingHost host;
   CHECK(
       host.copied("var x = zeros(f32[100_000])\n"
                   "for i in range(1000) { x[i] = f32(i) }\n"
@@ -142,7 +99,7 @@ std::string thousand(const char* statement) {
 TEST_CASE("a thousand stores copy nothing, whatever is stored") {
   for (const Stores& stores : all_stores) {
     CAPTURE(stores.statement);
-    Host host;
+    CopyingHost host;
     host.copied(stores.names);
     CHECK(host.copied(thousand(stores.statement)) == 0);
     host.copied(stores.print);
@@ -157,7 +114,7 @@ TEST_CASE("a thousand stores copy nothing, whatever is stored") {
 TEST_CASE("whoever else holds the array keeps what it saw, of each store") {
   for (const Stores& stores : all_stores) {
     CAPTURE(stores.statement);
-    Host host;
+    CopyingHost host;
     const std::string name(1, stores.names[4]);
     host.copied(stores.names);
     const int64_t copied = host.copied(
@@ -178,7 +135,7 @@ TEST_CASE("stores to a split array: each block in its place") {
       "var y = rows(ones(f32[1000, 1000]))\n"
       "let b = arange(1000, f32)\n";
   constexpr int64_t row = 4000;
-  Host host(4);
+  CopyingHost host(4);
   host.copied(start);
   // A row for cpu:0 is there; for each other device it is one row that moves.
   CHECK(host.copied("for i in range(1000) { y[i] = b * 2.0 + f32(i) }") ==
@@ -195,7 +152,7 @@ TEST_CASE("stores to a split array: each block in its place") {
 TEST_CASE("rows and boxes of a split array move alone") {
   // 4 blocks of 250 rows of 4 KB
   constexpr int64_t row = 4000;
-  Host host(4);
+  CopyingHost host(4);
   host.copied(
       "let rows = pmap(fn(v) => v * 1.0, in_axes=split(0), out_axes=split(0))\n"
       "var y = rows(reshape(arange(1_000_000, f32), (1000, 1000)))\n"
@@ -223,7 +180,7 @@ TEST_CASE("another holder keeps what it saw, by one copy") {
                              "let r = (a = x)\nlet y = r.a", "var y = x",
                              "let y = stack((x,))[0]"}) {
     CAPTURE(holder);
-    Host host;
+    CopyingHost host;
     host.copied("var x = zeros(f32[100_000])\nx[1] = 3.0");
     const std::string writes =
         "\nfor i in range(1000) { x[0] = 5.0 }\nx[1] = 4.0\n";
@@ -234,7 +191,7 @@ TEST_CASE("another holder keeps what it saw, by one copy") {
 }
 
 TEST_CASE("compiled functions see each write, and hold nothing") {
-  Host host(2);
+  CopyingHost host(2);
   host.copied(
       "var x = zeros(f32[100_000])\nx[0] = 1.0\n"
       "let f = jit(fn() => x[0] + x[1])\n"
@@ -250,7 +207,7 @@ TEST_CASE("compiled functions see each write, and hold nothing") {
 }
 
 TEST_CASE("an input of a session that fails changes no array") {
-  Host host;
+  CopyingHost host;
   host.walk->interactive = true;
   CHECK(host.run("var x = zeros(f32[100_000])\nvar n = 0"));
   CHECK(host.run("x[0] = 1.0"));
@@ -260,7 +217,7 @@ TEST_CASE("an input of a session that fails changes no array") {
 }
 
 TEST_CASE("text grows by what is new") {
-  Host host;
+  CopyingHost host;
   CHECK(
       host.copied("var s = \"\"\nvar t = s\n"
                   "for i in range(5) { s = s + \"ab\"; if i == 2 { t = s } }\n"
