@@ -82,6 +82,57 @@ UNISONO_WITH_FMA void multiply_f64(const double* a, const double* b, int64_t m,
   multiply_all(a, b, m, k, n, out);
 }
 
+/// sums[r] of the chain that begins at r * k: each waits for its own fmas
+/// alone.
+template <int chains, class T>
+[[gnu::always_inline]] inline void sum_chains(const T* a, const T* b, int64_t k,
+                                              T* sums) {
+  T now[chains] = {};
+  for (int64_t i = 0; i < k; ++i)
+    for (int r = 0; r < chains; ++r)
+      now[r] = fma_of(a[r * k + i], b[r * k + i], now[r]);
+  std::copy(now, now + chains, sums);
+}
+UNISONO_WITH_FMA void sum_chain(const float* a, const float* b, int64_t k,
+                                float* sum) {
+  sum_chains<1>(a, b, k, sum);
+}
+UNISONO_WITH_FMA void sum_chain(const double* a, const double* b, int64_t k,
+                                double* sum) {
+  sum_chains<1>(a, b, k, sum);
+}
+UNISONO_WITH_FMA void sum_four_chains(const float* a, const float* b, int64_t k,
+                                      float* sums) {
+  sum_chains<4>(a, b, k, sums);
+}
+UNISONO_WITH_FMA void sum_four_chains(const double* a, const double* b,
+                                      int64_t k, double* sums) {
+  sum_chains<4>(a, b, k, sums);
+}
+
+/// A row times a column, of n >= 1 elements.
+template <class T>
+T multiply_vectors(const T* a, const T* b, int64_t n) {
+  const int64_t size = orders().dot_chain;
+  std::vector<T> sums(static_cast<size_t>((n + size - 1) / size));
+  for (int64_t i = 0; i < n;) {
+    poll_stop();
+    const bool four = i + 4 * size <= n;
+    T* sum = &sums[static_cast<size_t>(i / size)];
+    if (four)
+      sum_four_chains(a + i, b + i, size, sum);
+    else
+      sum_chain(a + i, b + i, std::min(size, n - i), sum);
+    i += four ? 4 * size : size;
+  }
+  return reduce_products(
+      n,
+      [&](int64_t begin, int64_t) {
+        return sums[static_cast<size_t>(begin / size)];
+      },
+      [](T x, T y) { return x + y; });
+}
+
 template <class T>
 void add_products(T a, const T* b, T* sums, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
@@ -97,22 +148,37 @@ void add_products(T a, const T* b, T* sums, int64_t n) {
 
 /// The elements in computing form, axes in the order of the lists.
 template <DType D>
-std::vector<typename ComputeOf<D>::type> packed(
-    View x, std::initializer_list<const std::vector<int>*> lists) {
-  const auto sizes = x.type.sizes();
-  const auto strides = dense_strides(sizes);
-  Axes axes;
-  for (const auto* list : lists)
-    for (int axis : *list) axes.add(sizes[axis], strides[axis]);
-  const auto* elements =
-      reinterpret_cast<const typename StorageOf<D>::type*>(x.data);
-  std::vector<typename ComputeOf<D>::type> out;
-  out.reserve(static_cast<size_t>(x.type.elements()));
-  for_each_offset(axes, 0, [&](int64_t i) {
-    out.push_back(static_cast<typename ComputeOf<D>::type>(elements[i]));
-  });
-  return out;
-}
+class Packed {
+ public:
+  Packed(View x, std::initializer_list<const std::vector<int>*> lists) {
+    using T = typename ComputeOf<D>::type;
+    using Stored = typename StorageOf<D>::type;
+    const auto sizes = x.type.sizes();
+    const auto strides = dense_strides(sizes);
+    Axes axes;
+    for (const auto* list : lists)
+      for (int axis : *list) axes.add(sizes[axis], strides[axis]);
+    const auto* elements = reinterpret_cast<const Stored*>(x.data);
+    if constexpr (std::is_same_v<T, Stored>) {
+      const Axes all = merged(axes);
+      if (all.sizes.size() == 1 && all.strides[0] == 1) {
+        data_ = elements;
+        return;
+      }
+    }
+    own_.reserve(static_cast<size_t>(x.type.elements()));
+    for_each_offset(axes, 0, [&](int64_t i) {
+      own_.push_back(static_cast<T>(elements[i]));
+    });
+    data_ = own_.data();
+  }
+  Packed(const Packed&) = delete;
+  const typename ComputeOf<D>::type* data() const { return data_; }
+
+ private:
+  std::vector<typename ComputeOf<D>::type> own_;
+  const typename ComputeOf<D>::type* data_ = nullptr;  // there, or in place
+};
 
 std::vector<int> free_axes(int rank, const std::vector<int>& batch,
                            const std::vector<int>& contract) {
@@ -157,9 +223,18 @@ void dot(const ir::Node& node, View a, View b, uint8_t* out) {
     if constexpr (std::is_same_v<T, bool>) {
       return;  // the type rule admits numbers
     } else {
-      const auto left = packed<D>(a, {&d.batch_a, &free_a, &d.contract_a});
-      const auto right = packed<D>(b, {&d.batch_b, &d.contract_b, &free_b});
+      const Packed<D> left(a, {&d.batch_a, &free_a, &d.contract_a});
+      const Packed<D> right(b, {&d.batch_b, &d.contract_b, &free_b});
       auto* results = reinterpret_cast<typename StorageOf<D>::type*>(out);
+      if constexpr (std::is_floating_point_v<T>) {
+        if (N == 1 && K > 0) {
+          for (int64_t i = 0; i < batches * M; ++i)
+            results[i] =
+                static_cast<typename StorageOf<D>::type>(multiply_vectors(
+                    left.data() + i * K, right.data() + i / M * K, K));
+          return;
+        }
+      }
       StopPoll poll(4 * tuning().moved_between_looks);
       for (int64_t i = 0; i < batches * M; ++i) {
         const int64_t batch = i / M;
@@ -170,7 +245,7 @@ void dot(const ir::Node& node, View a, View b, uint8_t* out) {
                 std::vector<T> sums(static_cast<size_t>(columns), T{0});
                 for (int64_t k = first; k < last; ++k) {
                   const T* row = right.data() + (batch * K + k) * N;
-                  add_products(left[i * K + k], row + begin, sums.data(),
+                  add_products(left.data()[i * K + k], row + begin, sums.data(),
                                columns);
                   poll.did(columns);
                 }

@@ -18,6 +18,13 @@
 namespace unisono::jit::reference {
 namespace {
 
+/// Elements of lines that stand side by side.
+template <class T>
+struct Neighbours {
+  static constexpr int count = 16;
+  T values[count];
+};
+
 /// A row's scalar expression as a function of two elements.
 template <class Row>
 struct Combine {
@@ -25,6 +32,14 @@ struct Combine {
   T operator()(T a, T b) const {
     using S = scalar::Scalar<T>;
     return Row::apply(S(a), S(b)).value();
+  }
+  template <class T>
+  Neighbours<T> operator()(const Neighbours<T>& a,
+                           const Neighbours<T>& b) const {
+    Neighbours<T> out;
+    for (int i = 0; i < Neighbours<T>::count; ++i)
+      out.values[i] = (*this)(a.values[i], b.values[i]);
+    return out;
   }
 };
 
@@ -98,15 +113,23 @@ void store_line(Stored<D>* out, const Axes& along, int64_t start,
   });
 }
 
-/// Loads every line and calls work(line's number, line's start, elements).
+/// Calls work(line's number, line's start, elements) for every line. It is
+/// loaded, but where it lies in memory as it is computed with.
 template <DType D, class Work>
 void for_each_line(View x, const Lines& lines, Work&& work) {
   const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
-  const Buffer<Computed<D>> line(lines.along.count());
   int64_t number = 0;
+  if constexpr (std::is_same_v<Stored<D>, Computed<D>>) {
+    const Axes along = merged(lines.along);
+    if (along.sizes.size() == 1 && along.strides[0] == 1)
+      return for_each_offset(lines.across, 0, [&](int64_t start) {
+        work(number++, start, elements + start);
+      });
+  }
+  const Buffer<Computed<D>> line(lines.along.count());
   for_each_offset(lines.across, 0, [&](int64_t start) {
     load_line<D>(elements, lines.along, start, line.data.get());
-    work(number++, start, line.data.get());
+    work(number++, start, static_cast<const Computed<D>*>(line.data.get()));
   });
 }
 
@@ -120,6 +143,41 @@ template <class Row, class T>
   return order == ir::ReduceOrder::members ? reduce_members(n, get, combine)
          : contiguous                      ? reduce_contiguous(n, get, combine)
                                            : reduce_strided(n, get, combine);
+}
+
+/// Reduces lines side by side, each in its order. False where they are few, or
+/// do not lie so.
+template <class Row, DType D>
+bool reduce_neighbours(View x, const Lines& lines, Stored<D>* results) {
+  using Several = Neighbours<Computed<D>>;
+  const Axes along = merged(lines.along);
+  Axes outer = lines.across;
+  if (along.sizes.size() != 1 || outer.sizes.empty() ||
+      outer.strides.back() != 1 || outer.sizes.back() < Several::count)
+    return false;
+  const int64_t columns = outer.sizes.back();
+  outer.sizes.pop_back();
+  outer.strides.pop_back();
+  const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
+  for_each_offset(outer, 0, [&](int64_t start) {
+    for (int64_t j = 0; j < columns; j += Several::count) {
+      // The last ones may have been done once.
+      const int64_t first = std::min(j, columns - Several::count);
+      const auto get = [&](int64_t i) {
+        Several out;
+        const auto* from = elements + start + first + i * along.strides[0];
+        for (int k = 0; k < Several::count; ++k)
+          out.values[k] = static_cast<Computed<D>>(from[k]);
+        return out;
+      };
+      const Several totals =
+          reduce_strided(along.sizes[0], get, Combine<Row>());
+      for (int k = 0; k < Several::count; ++k)
+        results[first + k] = static_cast<Stored<D>>(totals.values[k]);
+    }
+    results += columns;
+  });
+  return true;
 }
 
 /// Likewise.
@@ -158,10 +216,14 @@ void reduce(const ir::Node& node, View x, uint8_t* out) {
   const bool contiguous = is_contiguous(a, x.type);
   with_combination(node.op, x.type.dtype, [&]<class Row, DType D>() {
     auto* results = reinterpret_cast<Stored<D>*>(out);
-    for_each_line<D>(x, lines, [&](int64_t i, int64_t, Computed<D>* line) {
-      results[i] = static_cast<Stored<D>>(
-          reduce_line<Row, Computed<D>>(a.order, contiguous, n, line));
-    });
+    if (!contiguous && a.order == ir::ReduceOrder::elements &&
+        reduce_neighbours<Row, D>(x, lines, results))
+      return;
+    for_each_line<D>(
+        x, lines, [&](int64_t i, int64_t, const Computed<D>* line) {
+          results[i] = static_cast<Stored<D>>(
+              reduce_line<Row, Computed<D>>(a.order, contiguous, n, line));
+        });
   });
 }
 
@@ -187,24 +249,44 @@ void combine_members(ir::ReduceOp op, const ir::Type& type,
   });
 }
 
+namespace {
+
+/// The position of the largest or smallest element: the lowest of equal ones,
+/// or the first NaN. Not inlined, as reduce_line.
+template <bool largest, class T>
+[[gnu::noinline]] int64_t best_of(int64_t n, const T* line) {
+  const auto is_better = [](T a, T b) {
+    return (largest ? a > b : a < b) || a != a;
+  };
+  int64_t best = 0;
+  // Few pieces have a better one; whether one has is asked of vectors.
+  in_pieces(n, 256, [&](int64_t begin, int64_t end) {
+    const T top = line[best];
+    if (top != top) return;
+    bool any = false;
+    for (int64_t i = begin; i < end; ++i) any |= is_better(line[i], top);
+    for (int64_t i = begin; any && i < end; ++i) {
+      if (!is_better(line[i], line[best])) continue;
+      best = i;
+      if (line[i] != line[i]) return;
+    }
+  });
+  return best;
+}
+
+}  // namespace
+
 void argreduce(const ir::Node& node, View x, uint8_t* out) {
   const Lines lines(x.type, ir::attrs<ir::ReduceAttrs>(node).axes);
   const int64_t n = lines.along.count();
   const bool largest = node.op == ir::Op::argmax;
   auto* positions = reinterpret_cast<int32_t*>(out);
   with_dtype(x.type.dtype, [&]<DType D>() {
-    for_each_line<D>(x, lines, [&](int64_t i, int64_t, Computed<D>* line) {
-      int64_t best = 0;
-      for (int64_t j = 1; j < n; ++j) {
-        // A NaN that stands first is better than all that follow.
-        if (line[best] != line[best]) break;
-        if (j % tuning().moved_between_looks == 0) poll_stop();
-        const bool better =
-            largest ? line[j] > line[best] : line[j] < line[best];
-        if (better || line[j] != line[j]) best = j;
-      }
-      positions[i] = static_cast<int32_t>(best);
-    });
+    for_each_line<D>(
+        x, lines, [&](int64_t i, int64_t, const Computed<D>* line) {
+          positions[i] = static_cast<int32_t>(
+              largest ? best_of<true>(n, line) : best_of<false>(n, line));
+        });
   });
 }
 
@@ -214,8 +296,12 @@ void scan(const ir::Node& node, View x, uint8_t* out) {
   const int64_t n = lines.along.count();
   const bool contiguous = a.axis == x.type.rank() - 1;
   with_combination(node.op, x.type.dtype, [&]<class Row, DType D>() {
+    const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
     auto* results = reinterpret_cast<Stored<D>*>(out);
-    for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
+    const Buffer<Computed<D>> buffer(n);
+    Computed<D>* line = buffer.data.get();
+    for_each_offset(lines.across, 0, [&](int64_t start) {
+      load_line<D>(elements, lines.along, start, line);
       scan_line<Row, Computed<D>>(contiguous, a.reverse, n, line);
       store_line<D>(results, lines.along, start, line);
     });
@@ -257,21 +343,23 @@ void sort(const ir::Node& node, View x, uint8_t* out) {
   int32_t* order = buffer.data.get();
   with_dtype(x.type.dtype, [&]<DType D>() {
     const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
-    for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
-      sort_line(n, line, order);
-      // Elements as stored: a NaN keeps its bits.
-      auto* results = reinterpret_cast<Stored<D>*>(out);
-      auto* positions = reinterpret_cast<int32_t*>(out);
-      in_pieces(
-          n, tuning().moved_between_looks, [&](int64_t begin, int64_t end) {
-            if (node.op == ir::Op::argsort) {
-              std::copy(order + begin, order + end, positions + start + begin);
-              return;
-            }
-            for (int64_t i = begin; i < end; ++i)
-              results[start + i] = elements[start + order[i]];
-          });
-    });
+    for_each_line<D>(
+        x, lines, [&](int64_t, int64_t start, const Computed<D>* line) {
+          sort_line(n, line, order);
+          // Elements as stored: a NaN keeps its bits.
+          auto* results = reinterpret_cast<Stored<D>*>(out);
+          auto* positions = reinterpret_cast<int32_t*>(out);
+          in_pieces(n, tuning().moved_between_looks,
+                    [&](int64_t begin, int64_t end) {
+                      if (node.op == ir::Op::argsort) {
+                        std::copy(order + begin, order + end,
+                                  positions + start + begin);
+                        return;
+                      }
+                      for (int64_t i = begin; i < end; ++i)
+                        results[start + i] = elements[start + order[i]];
+                    });
+        });
   });
 }
 

@@ -50,7 +50,7 @@ Result<std::vector<Value>> run(const ir::Graph& graph,
 // Nanoseconds for each element, as measured for 20,000 to 1,000,000 of them;
 // docs/decisions.md has the table.
 constexpr double cheap_map = 0.6, dear_map = 6, moved = 0.5, reduced = 1,
-                 compared = 1.5, scanned = 3, sorted = 100, placed = 10,
+                 compared = 1.5, scanned = 3, sorted = 100, placed = 4,
                  packed = 3.5, multiplied = 0.2;
 // Of a node, whatever its size.
 constexpr double visited = 300;
