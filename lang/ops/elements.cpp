@@ -275,24 +275,26 @@ bool set_element(Walk& walk, ArrayValue& variable,
 }
 
 namespace {
-/// By compiled code, which writes to the array. No index is out of range.
-void scatter_over(Walk& walk, ir::Op scatter, ArrayValue& variable,
+/// By compiled code, which writes to the array. No index is out of range. False
+/// while the evaluator's loop is worth more than that code.
+bool scatter_over(Walk& walk, ir::Op scatter, ArrayValue& variable,
                   const ArrayValue& updates,
                   const std::vector<ArrayValue>& indices, ir::IndexAttrs attrs,
                   Span where) {
   ir::Graph graph;
-  std::vector<ir::NodeId> operands = {graph.add_input(variable->type)};
-  std::vector<unisono::Array> others;
-  const auto add = [&](const ArrayValue& value) {
-    operands.push_back(graph.add_input(value->type));
-    others.push_back(walk.force(value, where));
-  };
-  add(updates);
-  for (const ArrayValue& index : indices) add(index);
+  std::vector<ir::NodeId> operands = {graph.add_input(variable->type),
+                                      graph.add_input(updates->type)};
+  for (const ArrayValue& index : indices)
+    operands.push_back(graph.add_input(index->type));
   attrs.checked = false;
   graph.outputs = {graph.add(scatter, std::move(operands), std::move(attrs),
                              walk.source_id(where))};
+  if (is_evaluated(walk, graph)) return false;
+  std::vector<unisono::Array> others = {walk.force(updates, where)};
+  for (const ArrayValue& index : indices)
+    others.push_back(walk.force(index, where));
   overwrite(walk, std::move(graph), *variable, std::move(others), where);
+  return true;
 }
 }  // namespace
 
@@ -324,10 +326,9 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
     const std::shared_ptr<Buffer>* block = whole_block(*variable);
     Device& first = home_device(machine.runtime->devices());
     if (!block || !is_sole_owner(variable, *block, first)) return false;
-    if (!machine.reference_only) {
-      scatter_over(walk, scatter, variable, updates, indices, attrs, where);
+    if (!machine.reference_only &&
+        scatter_over(walk, scatter, variable, updates, indices, attrs, where))
       return true;
-    }
   }
   uint8_t* data = own_elements(walk, variable);
   if (!data) return false;

@@ -69,14 +69,18 @@ bool set_element(Walk& walk, ArrayValue& variable,
                  const CallArgument& value);
 
 /// What `scatter` with these operands (ir::Op) gives for the array that
-/// `variable` holds, written to it: by the host, or, of many elements, by
-/// compiled code to which the array is given away. False, too, where `updates`
-/// or `indices` are not computed yet, an index is out of range, or there are
-/// many elements and something else holds the array.
+/// `variable` holds, written to it: by the host, or, of many elements and where
+/// it pays, by compiled code to which the array is given away. False, too,
+/// where `updates` or `indices` are not computed yet, an index is out of range,
+/// or there are many elements and something else holds the array.
 bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
                       const ArrayValue& updates,
                       const std::vector<ArrayValue>& indices,
                       const ir::IndexAttrs& attrs, Span where);
+
+/// Whether the reference evaluator is to compute a graph of arrays that lie on
+/// the first device: code for it would take longer to make. It counts as a run.
+bool is_evaluated(Walk& walk, const ir::Graph& graph);
 
 /// Compiles a graph with one output for the first device and runs it. Its first
 /// input is the array of `variable`, which lies there, and which nothing else

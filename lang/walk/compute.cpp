@@ -137,6 +137,21 @@ class StatementRun {
     walk_.fail(without_device(outputs.error()), where_);
   }
 
+  /// Whether the reference evaluator computes a graph on the first device,
+  /// where the arrays lie, rather than code that would have to be made for it.
+  bool is_evaluated(const ir::Graph& graph, const Arrays& inputs) {
+    const Machine& machine = walk_.machine();
+    if (machine.reference_only || machine.compile_only ||
+        machine.compile_threshold == 0 || cluster_of(walk_) ||
+        first_device().kind() != DeviceKind::cpu ||
+        !jit::reference::is_straight(graph) ||
+        std::ranges::any_of(inputs, Walk::is_absent))
+      return false;
+    if (!is_compiled(graph)) return true;
+    const auto [once, compile] = jit::reference::estimate(graph);
+    return map_cache(walk_).is_evaluated(graph, once, compile);
+  }
+
  private:
   static bool is_spread(const unisono::Array& array) {
     return array.sharding().is_split() && array.sharding().devices.size() > 1;
@@ -171,21 +186,6 @@ class StatementRun {
     const Sharding here{-1, {&first_device()}};
     for (unisono::Array& array : inputs)
       array = walk_.moved(array, here, where_);
-  }
-
-  /// Whether the reference evaluator computes a graph on the first device,
-  /// where the arrays lie, rather than code that would have to be made for it.
-  bool is_evaluated(const ir::Graph& graph, const Arrays& inputs) {
-    const Machine& machine = walk_.machine();
-    if (machine.reference_only || machine.compile_only ||
-        machine.compile_threshold == 0 || cluster_of(walk_) ||
-        first_device().kind() != DeviceKind::cpu ||
-        !jit::reference::is_straight(graph) ||
-        std::ranges::any_of(inputs, Walk::is_absent))
-      return false;
-    if (!is_compiled(graph)) return true;
-    const auto [once, compile] = jit::reference::estimate(graph);
-    return map_cache(walk_).is_evaluated(graph, once, compile);
   }
 
   Arrays evaluate(const ir::Graph& graph, Arrays inputs) {
@@ -545,6 +545,10 @@ std::vector<unisono::Array> Walk::compute(const ir::Graph& graph,
                                           Span where) {
   tell_place(*this, where);
   return StatementRun(*this, where).compute_traced(graph, std::move(inputs));
+}
+
+bool is_evaluated(Walk& walk, const ir::Graph& graph) {
+  return StatementRun(walk, Span()).is_evaluated(graph, {});
 }
 
 void overwrite(Walk& walk, ir::Graph graph, ArrayCell& variable,
