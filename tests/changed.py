@@ -5,7 +5,7 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ALWAYS = {"includes", "format of C++", "format of .uni", "diagnostics covered", "clang-tidy"}
+ALWAYS = {"includes", "symbols", "format of C++", "format of .uni", "diagnostics covered", "clang-tidy"}
 PROCESSES = r"(runtime|host)/cluster|runtime/nccl|simcuda/nccl|host/launch"
 LOOPS = r"lang/(walk|code)|jit/(bytecode|loops)"
 CODE_OF_GPUS = r"jit/(emit|target|plan|kernel|arrange)|runtime/kernel_library"
