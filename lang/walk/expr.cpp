@@ -29,7 +29,7 @@ constexpr size_t max_index_items = 256;
 /// Items of an array that are computed, each by operations of its own.
 constexpr size_t max_computed_items = 65'536;
 
-/// A number of a literal array.
+/// A number of a literal array, or a truth value, whose suffix is `bool`.
 struct Number {
   double real = 0;
   int64_t integer = 0;
@@ -59,7 +59,15 @@ bool collect_number(const Expr& e, bool negative, Number& out) {
   return false;
 }
 
-/// The elements of a nested literal of numbers alone.
+bool collect_bool(const Expr& e, Number& out) {
+  const auto* literal = as<BoolLiteral>(e);
+  if (!literal) return false;
+  out.integer = literal->value;
+  out.suffix = DType::Bool;
+  return true;
+}
+
+/// The elements of a nested literal of numbers and truth values alone.
 struct Numbers {
   std::vector<int64_t> sizes;
   bool has_rank = false;  // a number was met: there are no more sizes
@@ -78,8 +86,10 @@ bool collect_numbers(const Array& array, size_t depth, Numbers& out) {
     }
     if (out.sizes.size() != depth + 1) return false;
     out.has_rank = true;
-    out.numbers.emplace_back().where = item->span;
-    if (!collect_number(*item, false, out.numbers.back())) return false;
+    Number& number = out.numbers.emplace_back();
+    number.where = item->span;
+    if (!collect_number(*item, false, number) && !collect_bool(*item, number))
+      return false;
   }
   return true;
 }
@@ -172,6 +182,13 @@ std::optional<DType> number_type(const std::vector<Number>& numbers,
     if (n.suffix && suffix && *n.suffix != *suffix) return std::nullopt;
     if (n.suffix) suffix = n.suffix;
     is_real |= n.is_real;
+  }
+  if (suffix == DType::Bool) {
+    const bool alone =
+        std::ranges::all_of(numbers, &std::optional<DType>::has_value,
+                            &Number::suffix) &&
+        wanted.value_or(DType::Bool) == DType::Bool;
+    return alone ? suffix : std::nullopt;
   }
   if (suffix) return is_real && !is_floating(*suffix) ? std::nullopt : suffix;
   if (wanted && (is_floating(*wanted) || (is_integer(*wanted) && !is_real)))
