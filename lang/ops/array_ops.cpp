@@ -162,7 +162,9 @@ ArrayValue index_range(Walk& walk, const ir::Dim& start, const ir::Dim& step,
     return d.is_constant() && (d.value() > INT32_MAX || d.value() < INT32_MIN);
   };
   const ir::Dim end = start + step * size;
-  const bool wide = beyond_i32(start) || beyond_i32(end) || beyond_i32(size);
+  // The end of an open size is not known, the step is.
+  const bool wide = beyond_i32(start) || beyond_i32(step) || beyond_i32(end) ||
+                    beyond_i32(size);
   const DType dtype = wide ? DType::I64 : DType::I32;
   const auto number = [&](const ir::Dim& d) {
     return broadcast_to(
