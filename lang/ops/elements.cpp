@@ -126,6 +126,15 @@ std::optional<Element> element_of(Walk& walk, const CallArgument& scalar,
       adopt_dtype(walk, *cell, dtype, scalar.where)->constant->data());
 }
 
+/// What a constant holds, again and again up to so many bytes.
+void repeat(const std::vector<uint8_t>& held, uint8_t* data, int64_t bytes) {
+  if (bytes == 0) return;
+  const auto own = static_cast<int64_t>(held.size());
+  std::memcpy(data, held.data(), std::min(own, bytes));
+  for (int64_t filled = own; filled < bytes; filled *= 2)
+    std::memcpy(data + filled, data, std::min(filled, bytes - filled));
+}
+
 /// All elements of an operand, which may be a constant that holds one of them.
 const uint8_t* dense_elements(const ArrayCell& cell,
                               std::vector<uint8_t>& expanded) {
@@ -133,9 +142,8 @@ const uint8_t* dense_elements(const ArrayCell& cell,
   const std::vector<uint8_t>& held = *cell.constant;
   const auto bytes = static_cast<size_t>(cell.type.bytes());
   if (held.size() == bytes) return held.data();
-  expanded.reserve(bytes);
-  while (expanded.size() < bytes)
-    expanded.insert(expanded.end(), held.begin(), held.end());
+  expanded.resize(bytes);
+  repeat(held, expanded.data(), cell.type.bytes());
   return expanded.data();
 }
 
@@ -153,12 +161,7 @@ bool all_in_range(jit::reference::View index, int64_t size) {
 bool make_array(Walk& walk, ArrayValue& variable) {
   auto [own, data] = unset_array(walk, variable->type);
   if (!own) return false;
-  const std::vector<uint8_t>& constant = *variable->constant;
-  const auto held = static_cast<int64_t>(constant.size());
-  const int64_t bytes = variable->type.bytes();
-  std::memcpy(data, constant.data(), std::min(held, bytes));
-  for (int64_t filled = held; filled < bytes; filled *= 2)
-    std::memcpy(data + filled, data, std::min(filled, bytes - filled));
+  repeat(*variable->constant, data, variable->type.bytes());
   variable = std::move(own);
   return true;
 }
@@ -307,6 +310,7 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
   int64_t bytes = updates->type.bytes();
   for (const ArrayValue& index : indices) bytes += index->type.bytes();
   const bool many = bytes >= machine.compile_threshold;
+  const bool compiled = many && !machine.reference_only;
   // Of the array the loop only needs the type.
   const ir::Type type = variable->type;
   std::vector<jit::reference::View> views = {{type, nullptr}};
@@ -316,7 +320,10 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
         {cell.type, dense_elements(cell, expanded[views.size() - 1])});
     return views.back().data != nullptr;
   };
-  if (!add(*updates)) return false;
+  if (compiled && updates->constant)
+    views.push_back({updates->type, nullptr});  // filled if it is read here
+  else if (!add(*updates))
+    return false;
   for (size_t i = 0; i < indices.size(); ++i) {
     const int64_t size = type.shape[attrs.axes[i]].value();
     if (!add(*indices[i]) || !all_in_range(views.back(), size)) return false;
@@ -326,12 +333,13 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
     const std::shared_ptr<Buffer>* block = whole_block(*variable);
     Device& first = home_device(machine.runtime->devices());
     if (!block || !is_sole_owner(variable, *block, first)) return false;
-    if (!machine.reference_only &&
+    if (compiled &&
         scatter_over(walk, scatter, variable, updates, indices, attrs, where))
       return true;
   }
   uint8_t* data = own_elements(walk, variable);
   if (!data) return false;
+  if (!views[1].data) views[1].data = dense_elements(*updates, expanded[0]);
   const ir::Node node{scatter, {}, attrs, type, 0};
   // Without checks there is no error.
   (void)jit::reference::scatter(node, views, /*checked=*/false, data);
