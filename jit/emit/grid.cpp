@@ -104,6 +104,7 @@ void GridEmitter::emit_units(Value* block) {
   if (schedule_.workers == Workers::warp)
     unit = unit_of(block_warps, grid_.warp);
   const int64_t units = plan_.units * schedule_.repeats;
+  repeat_ = index_constant(0);
   when(b_.CreateICmpSLT(unit, index_constant(units)), [&] {
     if (schedule_.repeats > 1) {
       Value* size = index_constant(plan_.units);

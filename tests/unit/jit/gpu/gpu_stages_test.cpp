@@ -7,6 +7,7 @@
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
 #include "tests/unit/jit/op_table/op_table.h"
+#include "tests/unit/moved.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -164,6 +165,21 @@ TEST_CASE("scatters to few columns on a GPU") {
         CHECK((launches(bench, g) > 1) == !at_once);
         CHECK(difference(bench, g, scatter_inputs(g, u, ++seed), checked) ==
               "");
+      }
+}
+
+TEST_CASE("a scatter of one position on a GPU, in several kernels") {
+  const Moved moved(
+      [](Tuning& some) { some.gpu_least_scattered_positions = 1; });
+  Bench bench(simulated_gpus(1));
+  for (DType dtype : {DType::F64, DType::BF16, DType::I32})
+    for (const Shape& columns : {Shape{}, Shape{2}})
+      for (Op op : {Op::scatter, Op::scatter_add}) {
+        Update u{dtype, {3}, {0}, {1}, 3};
+        u.array.insert(u.array.end(), columns.begin(), columns.end());
+        const Graph g = scatter(op, u);
+        INFO(ir::print(g));
+        CHECK(difference(bench, g, scatter_inputs(g, u, 3)) == "");
       }
 }
 
