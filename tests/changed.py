@@ -25,6 +25,7 @@ SUBJECTS = {
     "data in files": r"runtime/files|lang/builtins/.*(file|table|batch|csv)", "editors": r"editors/",
     "python": r"bindings/|embed/", "lsp": r"host/lsp|lang/(syntax|source|format|resolve)", "notebooks": r"host/(notebook|interactive)|examples/notebooks",
     "mutants": r"lang/|jit/(transform|bytecode|reference)", "random shapes": CODE_OF_GPUS + "|jit/partition",
+    "random indices": r"lang/(ops|maps|walk)|jit/|runtime/|tests/index_",
     "random programs": r"lang/(ops|maps|walk)|jit/", "derivatives of random programs": r"(jit|lang)/derivative|jit/(vmap|transform)",
     "PTX assembles": CODE_OF_GPUS, "machine code of GPUs": CODE_OF_GPUS, "NVIDIA's headers": r"runtime/cuda|simcuda", "nonsense": r"lang/syntax",
 }

@@ -35,6 +35,7 @@ ROWS = {
     "uses of results at all sizes": "UNISONO_USES=full build/test_jit '-tc=uses of results*'",
     "forms of kernels on all machines": "UNISONO_FORMS=full build/test_jit '-sf=*kernel_forms_test.cpp'",
     "random shapes": "tests/shape_programs.py build/unisono 0 10000",
+    "random indices": "tests/index_programs.py build/unisono 0 20000",
     "branches that no test takes": "./dev test --coverage",
     "decisions of the compiler, turned around": "tests/mutation.py",
     "bundle": "./dev bundle --check",
