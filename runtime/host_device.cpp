@@ -19,12 +19,18 @@ void copy_rows(char* to, const char* from, const CopyExtent& extent,
       std::memcpy(to + row * extent.to_step, from + row * extent.from_step,
                   bytes);
   };
+  const bool is_fill = extent.from_step == 0 && extent.to_step == extent.bytes;
   // Single elements are moved in registers, without a call each.
+  auto single = [&]<class Element>(Element element) {
+    if (!is_fill) return copy(std::integral_constant<size_t, sizeof element>());
+    std::memcpy(&element, from, sizeof element);
+    std::fill_n(reinterpret_cast<Element*>(to), rows, element);
+  };
   switch (extent.bytes) {
-    case 1: return copy(std::integral_constant<size_t, 1>());
-    case 2: return copy(std::integral_constant<size_t, 2>());
-    case 4: return copy(std::integral_constant<size_t, 4>());
-    case 8: return copy(std::integral_constant<size_t, 8>());
+    case 1: return single(uint8_t{});
+    case 2: return single(uint16_t{});
+    case 4: return single(uint32_t{});
+    case 8: return single(uint64_t{});
     default: return copy(static_cast<size_t>(extent.bytes));
   }
 }
