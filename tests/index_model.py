@@ -53,6 +53,11 @@ class Linear:
         other = Linear.of(other)
         return self.combined(other, self.value * other.value, other.value, self.value)
 
+    def __rsub__(self, other):
+        return Linear.of(other) - self
+
+    __radd__, __rmul__ = __add__, __mul__
+
 
 def strides_of(shape):
     return [times(shape[axis + 1:]) for axis in range(len(shape))]
