@@ -139,6 +139,11 @@ ExprId Unroller::operation(Op op, DType dtype, DType operand_dtype,
             .operand_dtype = operand_dtype,
             .operands = std::move(operands)};
   if (const auto bits = folded(expr)) return constant(dtype, *bits);
+  if (const auto holds = compared(expr)) return constant(dtype, *holds);
+  if (op == Op::select)
+    if (const Expr& decides = nest_.exprs[expr.operands[0]];
+        decides.kind == Expr::Kind::constant)
+      return expr.operands[decides.bits != 0 ? 1 : 2];
   const ExprId id = intern(std::move(expr));
   note_range(id);
   return id;
@@ -163,6 +168,19 @@ std::optional<uint64_t> Unroller::folded(const Expr& expr) const {
   loop(&out, in.data(), strides.data(), 1, &error);
   if (error.fault != Fault::none) return std::nullopt;
   return out;
+}
+
+/// Whether one integer is below, or above, another one, if their ranges tell.
+std::optional<bool> Unroller::compared(const Expr& expr) const {
+  if ((expr.op != Op::lt && expr.op != Op::gt) ||
+      !is_integer(expr.operand_dtype))
+    return std::nullopt;
+  const bool below = expr.op == Op::lt;
+  const auto less = range_of(expr.operands[below ? 0 : 1]),
+             more = range_of(expr.operands[below ? 1 : 0]);
+  if (!less || !more) return std::nullopt;
+  if (less->second < more->first) return true;
+  return less->first >= more->second ? std::optional(false) : std::nullopt;
 }
 
 ExprId Unroller::cast(ExprId value, DType dtype) {

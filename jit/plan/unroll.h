@@ -255,6 +255,7 @@ class Unroller {
   /// An index as i64 in 0 ... size - 1, counted from the end if negative.
   ExprId wrapped(ExprId index, int64_t size);
   std::optional<uint64_t> folded(const Expr& expr) const;
+  std::optional<bool> compared(const Expr& expr) const;
   ExprId append(Expr expr);
   ExprId widened(ExprId value);
   ExprId intern(Expr expr, int64_t version = -1);
