@@ -26,8 +26,10 @@ class Hasher {
   void value(ReduceOp x) { add(static_cast<size_t>(x)); }
   void value(const std::string& x) { add(std::hash<std::string>()(x)); }
   void value(const Dim& x) {
-    // Equal sizes need equal hashes, so symbols do not count.
-    add(x.is_constant() ? static_cast<size_t>(x.value()) : 1);
+    if (x.is_constant()) return add(static_cast<size_t>(x.value()));
+    // In a normal form; symbols of one name are told apart by their ids.
+    value(x.to_string());
+    for (const uint32_t id : x.symbols()) add(id);
   }
   void value(const Type& x) {
     value(x.dtype);

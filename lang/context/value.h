@@ -111,6 +111,9 @@ struct ArrayCell {
   std::shared_ptr<unisono::KeptCopies> copies;
   /// Null unless the array was given away.
   std::shared_ptr<const Donation> donated;
+  /// While programs are checked and traced: values of one number are equal
+  /// (lang/sizes/known_sizes.h). 0 if nobody has asked.
+  uint64_t number = 0;
 };
 using ArrayValue = std::shared_ptr<ArrayCell>;
 

@@ -133,6 +133,13 @@ struct GivenType {
   std::string function, parameter, type;
 };
 
+/// A slice at a place that compiled code computes, of an axis of `size`:
+/// `x[start:start + length:step]`.
+struct SliceCheck {
+  int64_t length = 0, step = 1, size = 0;
+  bool operator==(const SliceCheck&) const = default;
+};
+
 /// State of one walk. Not thread-safe; one per session and thread.
 class Walk {
  public:
@@ -283,6 +290,10 @@ class Walk {
   /// In compiled code, an error at the place of `error` unless `holds`, a bool
   /// scalar: a check like any other, which names device and member.
   void assert_when_it_runs(const ArrayValue& holds, Diagnostic error);
+  /// The same for a slice from `start` on, an i64 scalar, if it is not inside
+  /// its axis.
+  void assert_inside_when_it_runs(const ArrayValue& start,
+                                  const SliceCheck& slice, Span where);
   /// An error if the array was given away by `donate`.
   void forbid_donated(const ArrayValue& value, Span where);
   /// Gives it away. While checking, only where it is certain that this runs.
@@ -329,6 +340,9 @@ class Walk {
   int64_t nested_maps = 0;
   /// What maps keep between calls (map_run.cpp); made at the first use.
   std::shared_ptr<class MapCache> map_cache;
+  /// Sizes that only running tells, by what they are computed from
+  /// (lang/sizes/known_sizes.h); made at the first use.
+  std::shared_ptr<class KnownSizes> known_sizes;
 
   /// Numbers for the arguments of a derivative: the first of `count`.
   uint32_t new_derivative_arguments(size_t count) {

@@ -11,6 +11,7 @@
 #include "lang/maps/map_state.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
+#include "lang/sizes/known_sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -209,6 +210,12 @@ Value call_jit(Walk& walk, const MapCallee& callee,
                Span where) {
   if (walk.mode() == Mode::run)
     return run_map(walk, callee, positional, named, where);
+  if (!walk.in_compiled_code()) {
+    for (CallArgument& argument : positional)
+      argument.value = as_parameters(argument.value);
+    for (auto& [name, argument] : named)
+      argument.value = as_parameters(argument.value);
+  }
   Value result;
   {
     InsideMap inside(walk, nullptr, 1, false, where);

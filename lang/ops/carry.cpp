@@ -8,6 +8,7 @@
 #include "lang/context/traced_text.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/sizes.h"
+#include "lang/sizes/known_sizes.h"
 
 namespace unisono::lang {
 namespace {
@@ -324,9 +325,10 @@ std::optional<Value> common_item(
 }
 
 Value item_of(Walk& walk, const ManyValue& many) {
-  return map_leaves(*many.item, [&](const Value& leaf) -> Value {
-    return leaf.is<IntValue>() ? Value(IntValue{walk.open_size()}) : leaf;
-  });
+  return map_leaves(
+      renewed(walk, *many.item, UINT32_MAX), [&](const Value& leaf) -> Value {
+        return leaf.is<IntValue>() ? Value(IntValue{walk.open_size()}) : leaf;
+      });
 }
 
 }  // namespace unisono::lang

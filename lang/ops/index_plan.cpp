@@ -12,6 +12,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/sizes.h"
 #include "lang/ops/text.h"
+#include "lang/sizes/known_sizes.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
@@ -35,8 +36,8 @@ ir::Dim slice_bound(Walk& walk, const CallArgument& bound) {
   const ArrayCell* array = bound.value.array();
   if (array && array->type.rank() == 0 && is_integer(array->type.dtype))
     d.set_help(
-        "a slice of known length at a computed place is "
-        "`x[start + arange(n)]`");
+        "compiled code has to know how long a slice is: "
+        "`x[start:start + n]`, or `x[start + arange(n)]`");
   walk.fail(std::move(d));
 }
 
@@ -76,6 +77,18 @@ ir::Dim at_most(Walk& walk, const ir::Dim& count, const ir::Dim& n) {
   return walk.extreme_size(false, count, n);
 }
 
+/// What the length of a slice is computed from.
+SizeKey slice_key(const std::optional<ir::Dim>& start,
+                  const std::optional<ir::Dim>& stop, const ir::Dim& step,
+                  const ir::Dim& n) {
+  SizeKey key("slice");
+  for (const auto* bound : {&start, &stop}) {
+    key.add(static_cast<uint64_t>(bound->has_value()));
+    if (*bound) key.add(**bound);
+  }
+  return key.add(step).add(n);
+}
+
 /// The same where sizes are symbols: bounds are taken to be in range. Of an
 /// open size, which may be small, a slice takes what is there.
 SliceRange symbolic_slice(Walk& walk, std::optional<ir::Dim> start,
@@ -83,7 +96,8 @@ SliceRange symbolic_slice(Walk& walk, std::optional<ir::Dim> start,
                           const ir::Dim& n) {
   const bool open =
       n.is_open() || (start && start->is_open()) || (stop && stop->is_open());
-  if (open && step < 0 && (start || stop)) return {0, 1, walk.open_size()};
+  if (open && step < 0 && (start || stop))
+    return {0, 1, open_size(walk, slice_key(start, stop, step, n))};
   if (open && stop && !counts_from_end(*stop)) stop = at_most(walk, *stop, n);
   if (open && start && counts_from_end(*start))
     start = n - at_most(walk, 0 - *start, n);
@@ -114,6 +128,50 @@ std::optional<std::vector<int64_t>> constant_integers(const ArrayCell& array) {
     }
     return std::optional(std::move(out));
   });
+}
+
+/// A slice of compiled code at a computed place.
+struct Window {
+  ArrayValue start;
+  ir::Dim length;
+  int64_t step = 1;
+};
+
+/// A bound of a slice as a size: an int, or an integer scalar.
+std::optional<ir::Dim> bound_size(Walk& walk,
+                                  const std::optional<CallArgument>& bound) {
+  if (!bound) return std::nullopt;
+  if (const auto* i = bound->value.get_if<IntValue>()) return i->value;
+  const ArrayValue* scalar = integer_scalar(bound->value);
+  if (!scalar) return std::nullopt;
+  require_known(**scalar, bound->where);
+  return size_of(walk, **scalar);
+}
+
+/// Nothing where the host cuts the slice, its bounds are known, or only running
+/// tells its length.
+std::optional<Window> window_of(Walk& walk, const IndexItem& item) {
+  if (!walk.in_compiled_code() || HostSlices::around(walk)) return std::nullopt;
+  const auto start = bound_size(walk, item.start),
+             stop = bound_size(walk, item.stop);
+  if (!start || !stop || !is_computed(walk, *start)) return std::nullopt;
+  const ArrayValue* place = integer_scalar(item.start->value);
+  ir::Dim step = 1;
+  if (item.step && !item.step->value.is<NoneValue>()) {
+    const auto* i = item.step->value.get_if<IntValue>();
+    if (!i || !i->value.is_constant() || i->value.value() < 1)
+      return std::nullopt;
+    step = i->value;
+  }
+  const ir::Dim length = *stop - *start;
+  if (!place || length.overflowed()) return std::nullopt;
+  if (!is_computed(walk, length)) return Window{*place, length, step.value()};
+  if (walk.mode() != Mode::check || !is_of_renewed(walk, length))
+    return std::nullopt;
+  Diagnostic question = diagnostic(Code::slice_bound, item.start->where,
+                                   type_name(item.start->value));
+  question.open = true;
+  walk.fail(std::move(question));
 }
 
 /// Reads the items of one index expression.
@@ -197,6 +255,8 @@ class Planner {
   }
 
   void add_slice(const IndexItem& item) {
+    if (const auto window = window_of(walk_, item))
+      return add_window(*window, item.where);
     const SliceRange range = slice_range(walk_, item, type_.shape[axis_]);
     Selection& s = push(Kind::slice, item.where);
     const bool all = range.start == ir::Dim(0) && range.step == ir::Dim(1) &&
@@ -207,6 +267,34 @@ class Planner {
     s.size = range.size;
     for (const auto* bound : {&item.start, &item.stop})
       s.moves |= *bound && (*bound)->value.array();
+  }
+
+  void add_window(const Window& window, Span where) {
+    const ir::Dim size = type_.shape[axis_];
+    const bool known = window.length.is_constant() && size.is_constant();
+    const SliceCheck slice{known ? window.length.value() : 0, window.step,
+                           known ? size.value() : 0};
+    const ir::Dim count = ceil_div(window.length, ir::Dim(window.step));
+    if (count.is_constant() && count.value() <= 0) {
+      push(Kind::slice, where).size = 0;
+      return;
+    }
+    if (known && (count.value() - 1) * slice.step >= slice.size)
+      walk_.fail(
+          diagnostic(Code::index_out_of_bounds, where,
+                     fmt::format("a slice of {} is out of bounds for size {}",
+                                 slice.length, slice.size)));
+    Selection& s = push(Kind::window, where);
+    s.step = window.step;
+    s.size = count;
+    const ArrayValue start = as_index(
+        walk_, cast_to(walk_, window.start, window.start->type.dtype, where),
+        where);
+    if (walk_.mode() == Mode::trace)
+      walk_.assert_inside_when_it_runs(cast_to(walk_, start, DType::I64, where),
+                                       slice, where);
+    const bool wide = known && slice.size > INT32_MAX;
+    s.index = cast_to(walk_, start, wide ? DType::I64 : DType::I32, where);
   }
 
   [[noreturn]] void out_of_range(int64_t index, Span where) {
@@ -330,11 +418,12 @@ SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size) {
   const auto bound = [&](const std::optional<CallArgument>& b) {
     std::optional<ir::Dim> out;
     if (!b || b->value.is<NoneValue>()) return out;
-    const ArrayCell* array = b->value.array();
-    const bool scalar = array && array->type.rank() == 0 &&
-                        is_integer(array->type.dtype) &&
-                        !walk.in_compiled_code();
+    const ArrayValue* scalar = integer_scalar(b->value);
     if (!scalar) return std::optional(slice_bound(walk, *b));
+    if (walk.mode() != Mode::run) out = bound_size(walk, b);
+    if (walk.in_compiled_code())
+      return is_computed(walk, *out) ? std::optional(slice_bound(walk, *b))
+                                     : out;
     const auto number = host_number(walk, *b, "a bound of a slice");
     known = known && number;
     if (number) out = *number;
@@ -342,7 +431,8 @@ SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size) {
   };
   const auto start = bound(item.start), stop = bound(item.stop);
   const ir::Dim step = bound(item.step).value_or(1);
-  if (!known) return {0, 1, walk.open_size()};
+  if (!known)
+    return {0, 1, open_size(walk, slice_key(start, stop, step, size))};
   if (!step.is_constant())
     walk.fail(diagnostic(Code::argument_not_known, item.step->where,
                          "the step of a slice")
@@ -408,6 +498,18 @@ std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
           walk, wide ? cast_to(walk, s.index, DType::I64, where) : s.index,
           plan.computed_shape, where));
   return out;
+}
+
+ArrayValue positions_of(Walk& walk, const Selection& s, Span where) {
+  if (s.kind == Kind::slice)
+    return index_range(walk, s.start, s.step, s.size, where);
+  const DType dtype = s.index->type.dtype;
+  ArrayValue out = iota(walk, {dtype, {s.size}}, 0, where);
+  if (!(s.step == ir::Dim(1)))
+    out = apply(walk, ir::Op::mul, out, static_cast<double>(s.step.value()),
+                where);
+  return apply(walk, ir::Op::add,
+               broadcast_to(walk, s.index, out->type.shape, where), out, where);
 }
 
 }  // namespace unisono::lang

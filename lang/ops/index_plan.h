@@ -16,6 +16,7 @@ struct Selection {
   enum class Kind : uint8_t {
     full,      // the whole axis
     slice,     // start, start + step, ..., `size` of them
+    window,    // the same of compiled code, where `index` is the start
     position,  // one known element; the result has no such axis
     computed,  // elements at the positions that an integer array holds
     newaxis,   // no axis of the array: a new one of size 1
@@ -23,7 +24,7 @@ struct Selection {
   Kind kind = Kind::full;
   int axis = -1;  // of the array; -1 for newaxis
   ir::Dim start = 0, step = 1, size = 1;
-  ArrayValue index;      // of computed: i32 or i64
+  ArrayValue index;      // of computed and window: i32 or i64
   bool checked = false;  // of computed: may be out of range
   /// Of computed, in run mode: the position, if a lone number that is there
   /// says it, and it is in range.
@@ -58,6 +59,8 @@ IndexPlan plan_index(Walk& walk, const ir::Type& type,
 /// The computed indices, in order, at their common shape and element type.
 std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
                                          Span where);
+/// The positions of a window or slice.
+ArrayValue positions_of(Walk& walk, const Selection& s, Span where);
 
 /// Where a boolean array is true: one index array per axis. In run mode only;
 /// while checking, their size is a new symbol.

@@ -44,33 +44,93 @@ ArrayValue slice_axes(Walk& walk, ArrayValue x, const IndexPlan& plan,
   return partial ? walk.add(ir::Op::slice, {x}, std::move(attrs), where) : x;
 }
 
+/// Index arrays of one shape for the computed places: the axes of computed
+/// indices, then one for each of `ranges`, windows and slices.
+class Places {
+ public:
+  Places(Walk& walk, const IndexPlan& plan,
+         const std::vector<const Selection*>& ranges, Span where)
+      : walk_(walk), where_(where), shape_(plan.computed_shape) {
+    for (const Selection* s : ranges) shape_.push_back(s->size);
+  }
+
+  /// `index`, whose axes are these ones of all.
+  ArrayValue placed(const ArrayValue& index, std::vector<int> axes) const {
+    ArrayValue out = as_index(walk_, index, where_);
+    if (out->type.shape == shape_) return out;
+    if (out->type.rank() == 0) return broadcast_to(walk_, out, shape_, where_);
+    return walk_.add(ir::Op::broadcast, {out},
+                     ir::BroadcastAttrs{shape_, std::move(axes)}, where_);
+  }
+
+ private:
+  Walk& walk_;
+  Span where_;
+  ir::Shape shape_;
+};
+
+/// Index arrays of one element type.
+void unify(Walk& walk, std::vector<ArrayValue>& indices, Span where) {
+  const bool wide = std::ranges::any_of(
+      indices, [](const ArrayValue& i) { return i->type.dtype == DType::I64; });
+  for (ArrayValue& index : indices)
+    index = cast_to(walk, index, wide ? DType::I64 : DType::I32, where);
+}
+
+/// x, without its known positions, read at the computed ones. The result's axes
+/// are those of computed indices, those of windows, and what is left.
+ArrayValue gather_places(Walk& walk, const ArrayValue& x, const IndexPlan& plan,
+                         Span where) {
+  std::vector<const Selection*> windows;
+  for (const Selection& s : plan.selections)
+    if (s.kind == Kind::window) windows.push_back(&s);
+  const Places places(walk, plan, windows, where);
+  const std::vector<ArrayValue> computed = computed_indices(walk, plan, where);
+  const auto block = static_cast<int>(plan.computed_shape.size());
+  std::vector<int> block_axes(plan.computed_shape.size());
+  std::iota(block_axes.begin(), block_axes.end(), 0);
+  std::vector<ArrayValue> indices;
+  std::vector<int> axes;
+  bool checked = false;
+  int positions = 0, window = 0;
+  size_t next = 0;
+  for (const Selection& s : plan.selections) {
+    if (s.kind == Kind::position) ++positions;
+    if (s.kind == Kind::computed)
+      indices.push_back(places.placed(computed[next++], block_axes));
+    else if (s.kind == Kind::window)
+      indices.push_back(
+          places.placed(positions_of(walk, s, where), {block + window++}));
+    else
+      continue;
+    axes.push_back(s.axis - positions);
+    checked |= s.checked;
+  }
+  unify(walk, indices, where);
+  return gather(walk, x, indices, std::move(axes), checked, where);
+}
+
 ArrayValue read_array(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
                       Span where) {
   if (ArrayValue box = read_box(walk, base, plan, where)) return box;
   ArrayValue x = slice_axes(walk, base, plan, where);
-  std::vector<int> positions, computed, remaining;
-  bool checked = false;
+  std::vector<int> positions;
+  int windows = 0;
   for (const Selection& s : plan.selections) {
-    // The number of an axis when positions are gone.
-    const int axis = s.axis - static_cast<int>(positions.size());
     if (s.kind == Kind::position) positions.push_back(s.axis);
-    if (s.kind == Kind::computed) {
-      computed.push_back(axis);
-      checked |= s.checked;
-    }
+    windows += s.kind == Kind::window;
   }
   x = remove_axes(walk, x, positions, where);
-  if (plan.has_computed) {
-    x = gather(walk, x, computed_indices(walk, plan, where), computed, checked,
-               where);
-    // Computed axes come first out of a gather, the others follow in order.
-    const int block = static_cast<int>(plan.computed_shape.size());
+  if (plan.has_computed || windows > 0) {
+    x = gather_places(walk, x, plan, where);
+    const auto block = static_cast<int>(plan.computed_shape.size());
     std::vector<int> order;
-    int next = block;
+    int window = block, rest = block + windows;
     for (const Selection* s : plan.layout()) {
-      if (s && s->kind != Kind::newaxis) order.push_back(next++);
       if (!s)
         for (int i = 0; i < block; ++i) order.push_back(i);
+      else if (s->kind != Kind::newaxis)
+        order.push_back(s->kind == Kind::window ? window++ : rest++);
     }
     x = transpose(walk, x, order, where);
   }
@@ -188,22 +248,19 @@ class ScatterOperands {
       : walk_(walk), plan_(plan), where_(where) {
     for (const Selection& s : plan.selections) {
       checked |= s.checked;
-      if (s.kind == Kind::slice) slices_.push_back(&s);
+      if (is_range(s)) slices_.push_back(&s);
     }
-    shape_ = plan.computed_shape;
-    for (const Selection* s : slices_) shape_.push_back(s->size);
+    places_.emplace(walk, plan, slices_, where);
     add_computed();
     for (const Selection& s : plan.selections)
       if (s.kind == Kind::position)
         add(s.axis, walk.constant_size(s.start, where), {});
     for (size_t i = 0; i < slices_.size(); ++i) {
       const Selection& s = *slices_[i];
-      add(s.axis,
-          joined ? range_in_graph(s)
-                 : index_range(walk, s.start, s.step, s.size, where),
+      add(s.axis, joined ? range_in_graph(s) : positions_of(walk, s, where),
           {static_cast<int>(plan.computed_shape.size() + i)});
     }
-    unify();
+    unify(walk, indices, where);
   }
 
   /// `value` has the selected shape: its axes become those of the index arrays,
@@ -217,7 +274,7 @@ class ScatterOperands {
           computed.push_back(axis++);
       } else if (s->kind == Kind::newaxis) {
         new_axes.push_back(axis + static_cast<int>(new_axes.size()));
-      } else if (s->kind == Kind::slice) {
+      } else if (is_range(*s)) {
         partial[std::find(slices_.begin(), slices_.end(), s) -
                 slices_.begin()] = axis++;
       } else {
@@ -236,16 +293,13 @@ class ScatterOperands {
   bool checked = false;
 
  private:
+  static bool is_range(const Selection& s) {
+    return s.kind == Kind::slice || s.kind == Kind::window;
+  }
+
   void add(int axis, const ArrayValue& index, std::vector<int> places) {
     axes.push_back(axis);
-    ArrayValue out = as_index(walk_, index, where_);
-    if (out->type.shape != shape_)
-      out = out->type.rank() == 0
-                ? broadcast_to(walk_, out, shape_, where_)
-                : walk_.add(ir::Op::broadcast, {out},
-                            ir::BroadcastAttrs{shape_, std::move(places)},
-                            where_);
-    indices.push_back(std::move(out));
+    indices.push_back(places_->placed(index, std::move(places)));
   }
 
   void add_computed() {
@@ -272,19 +326,11 @@ class ScatterOperands {
     return apply(walk_, ir::Op::add, places, start, where_);
   }
 
-  void unify() {
-    const bool wide = std::any_of(
-        indices.begin(), indices.end(),
-        [](const ArrayValue& i) { return i->type.dtype == DType::I64; });
-    for (ArrayValue& index : indices)
-      index = cast_to(walk_, index, wide ? DType::I64 : DType::I32, where_);
-  }
-
   Walk& walk_;
   const IndexPlan& plan_;
   Span where_;
   std::vector<const Selection*> slices_;
-  ir::Shape shape_;  // of the index arrays
+  std::optional<Places> places_;
 };
 
 // ---- tuples and types ------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "lang/ops/sizes.h"
 #include "lang/ops/small_work.h"
 #include "lang/ops/text.h"
+#include "lang/sizes/known_sizes.h"
 #include "lang/syntax/precedence.h"
 
 namespace unisono::lang {
@@ -459,6 +460,7 @@ ArrayValue cast_to(Walk& walk, const ArrayValue& array, DType dtype,
   }
   if (array->type.dtype == dtype) {
     // The same node, with an element type.
+    if (walk.mode() != Mode::run) number_of(walk, *array);
     const auto scope = array->scope.lock();
     ArrayValue strong =
         scope ? scope->same_node(array) : std::make_shared<ArrayCell>(*array);
@@ -488,10 +490,9 @@ ArrayValue to_dtype(Walk& walk, const CallArgument& value, WeakDType target,
                     std::string_view what) {
   if (target.weak) return to_weak(walk, value, is_floating(target.dtype), what);
   const DType dtype = target.dtype;
-  if (const auto* i = value.value.get_if<IntValue>())
-    return i->value.is_constant()
-               ? walk.constant_int(i->value.value(), dtype, false, value.where)
-               : walk.unknown_array({dtype, {}});
+  if (const auto* i = value.value.get_if<IntValue>();
+      i && i->value.is_constant())
+    return walk.constant_int(i->value.value(), dtype, false, value.where);
   return cast_to(walk, walk.to_operand(value.value, value.where, what), dtype,
                  value.where);
 }

@@ -12,6 +12,7 @@
 #include "lang/context/processes.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/index_plan.h"
+#include "lang/sizes/known_sizes.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/pool.h"
 #include "runtime/stop.h"
@@ -239,7 +240,8 @@ std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
     wide |= d.is_constant() && d.value() > INT32_MAX;
   const DType dtype = wide ? DType::I64 : DType::I32;
   if (!constant && walk.mode() == Mode::check) {
-    const ir::Dim count = walk.open_size();
+    const ir::Dim count =
+        open_size(walk, SizeKey("true").add(number_of(walk, *mask)));
     std::vector<ArrayValue> out;
     for (size_t i = 0; i < shape.size(); ++i) {
       out.push_back(walk.unknown_array({dtype, {count}}));

@@ -12,6 +12,7 @@
 #include "lang/ops/index_plan.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
+#include "lang/sizes/known_sizes.h"
 #include "lang/source/utf8.h"
 
 namespace unisono::lang {
@@ -37,7 +38,10 @@ IntValue int_of_scalar(Walk& walk, const ArrayValue& scalar, Span where) {
   if (walk.mode() != Mode::check)
     return IntValue{host_integer(walk, scalar, where)};
   const auto literal = scalar->literal ? known_integer(*scalar) : std::nullopt;
-  return literal ? IntValue{*literal} : unknown_int(walk);
+  if (literal) return IntValue{*literal};
+  // What a `var` begins with is not what it holds later.
+  return scalar->constant ? unknown_int(walk)
+                          : IntValue{host_size_of(walk, *scalar)};
 }
 
 Text known_text(Walk& walk, const StrValue& text, Span where) {

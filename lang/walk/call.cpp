@@ -10,6 +10,7 @@
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
+#include "lang/sizes/known_sizes.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/types.h"
 
@@ -547,6 +548,7 @@ std::string Walker::call_key(
                        fmt::join(mesh->devices, ","));
   }
   key += walk_.in_compiled_code() ? 'c' : 'h';
+  if (HostSlices::around(walk_)) key += 's';
   key += context.checking_definition ? 'd' : 'n';
   if (context.in_linear_rule) key += 'r';
   return key;
@@ -699,8 +701,9 @@ Value Walker::checked_body(const CallFrame& frame) {
   constexpr int most_passes = 6;
   const size_t types = s_.types.size();
   CallFrame now = frame;
+  // Sizes of one pass may be those of the next.
+  now.first_symbol = walk_.next_symbol_;
   for (int pass = 0;; ++pass) {
-    now.first_symbol = walk_.next_symbol_;
     s_.frames.push_back(now);
     Value result =
         function_body(*frame.function, *frame.syntax, frame.environment);
@@ -758,11 +761,12 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
     s_.types.insert(s_.types.end(), types.begin(), types.end());
     if (const auto& compiled = walk_.context().compiled)
       compiled->mesh = known->second.mesh;
-    return *known->second.result;
+    return renewed(walk_, *known->second.result, known->second.first_symbol);
   }
 
   const size_t types = s_.types.size();
   s_.memo[key] = {std::nullopt, false, {function}, env};
+  s_.memo[key].first_symbol = walk_.next_symbol_;
   Value result;
   try {
     result = checked_body({function.get(), &syntax, env, where, false, {}});

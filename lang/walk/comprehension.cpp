@@ -14,6 +14,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
+#include "lang/sizes/known_sizes.h"
 #include "lang/walk/function_code.h"
 #include "runtime/tuning/tuning.h"
 
@@ -238,8 +239,10 @@ Value Walker::members(const Expr& part, const Value& over, const Member& member,
                       Span where, Span all) {
   if (walk_.in_compiled_code()) return mapped(over, member, where, all);
   const bool is_code = !s_.by_turns.contains(&part);
-  if (is_code && !checking() && s_.as_code.contains(&part))
+  if (is_code && !checking() && s_.as_code.contains(&part)) {
+    const HostSlices cut(walk_);
     return mapped(over, member, where, all);
+  }
   if (is_code) {
     const auto reports = [&]() -> const std::vector<Diagnostic>& {
       return checking() ? s_.found : walk_.diagnostics().all();
@@ -247,6 +250,7 @@ Value Walker::members(const Expr& part, const Value& over, const Member& member,
     const size_t found = reports().size(), types = s_.types.size();
     const bool gave_up = s_.gave_up;
     try {
+      const HostSlices cut(walk_);
       const Value value = mapped(over, member, where, all);
       s_.as_code.insert(&part);
       return value;

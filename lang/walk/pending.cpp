@@ -23,6 +23,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/small_work.h"
+#include "lang/sizes/known_sizes.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
@@ -229,6 +230,9 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
           ? linearity_of(op, operands, attrs, type.dtype, where)
           : Linearity{};
 
+  const auto number = mode() == Mode::run
+                          ? std::nullopt
+                          : result_number(*this, op, operands, attrs, type);
   ArrayValue out;
   if (mode() == Mode::check) {
     out = unknown_array(std::move(type));
@@ -244,6 +248,7 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
     out = scope()->add(op, std::move(ids), std::move(attrs), std::move(type),
                        source_id(where));
   }
+  if (number) note_result(*this, op, operands, *number, *out);
   out->varies = joined_varies(operands);
   if (!out->varies.empty()) out->varies_from = first_varying(operands);
   if (!context_.derivatives.empty()) set_depends(context_, op, operands, *out);
@@ -336,8 +341,11 @@ ArrayValue Walk::unknown_number(bool floating) {
 }
 
 ArrayValue Walk::constant_size(const ir::Dim& size, Span where) {
-  if (!size.is_constant()) return unknown_number(false);
-  return constant_int(size.value(), DType::I64, true, where);
+  if (size.is_constant())
+    return constant_int(size.value(), DType::I64, true, where);
+  ArrayValue number = unknown_number(false);
+  set_size(*this, *number, size);
+  return number;
 }
 
 ArrayValue Walk::constant_array(ir::Type type, std::vector<uint8_t> bytes,
@@ -437,6 +445,7 @@ std::shared_ptr<GraphScope> Walk::with_scope(
     body();
     return nullptr;
   }
+  if (mode() == Mode::run) forget_sizes(*this);
   const auto inner = std::make_shared<GraphScope>(scope());
   ContextScope context(*this);
   context->mode = Mode::trace;
@@ -452,6 +461,7 @@ std::shared_ptr<GraphScope> Walk::trace(const std::function<void()>& body) {
     body();
     return nullptr;
   }
+  if (mode() == Mode::run) forget_sizes(*this);
   const auto inner = std::make_shared<GraphScope>();
   context->mode = Mode::trace;
   context->scope = inner;
@@ -596,6 +606,31 @@ void Walk::assert_when_it_runs(const ArrayValue& holds, Diagnostic error) {
   state_->assertions.insert_or_assign(source_id(where), std::move(error));
 }
 
+void Walk::assert_inside_when_it_runs(const ArrayValue& start,
+                                      const SliceCheck& slice, Span where) {
+  if (mode() == Mode::check || !machine_.checked) return;
+  const auto op = [&](ir::Op what, std::initializer_list<ArrayValue> operands) {
+    return add(what, operands, ir::NoAttrs{}, where);
+  };
+  const auto number = [&](int64_t value) {
+    return constant_int(value, DType::I64, false, where);
+  };
+  const int64_t last =
+      slice.size - 1 - (slice.length - 1) / slice.step * slice.step;
+  // What an array of one element has no index for: failed_start reads it.
+  const ArrayValue before = op(ir::Op::sub, {start, number(1)});
+  const ArrayValue beyond = op(ir::Op::gt, {start, number(last)});
+  const ArrayValue index =
+      op(ir::Op::select, {op(ir::Op::lt, {start, number(0)}), before,
+                          op(ir::Op::select, {beyond, start, number(0)})});
+  const ArrayValue one = constant_array({DType::Bool, {ir::Dim(1)}},
+                                        std::vector<uint8_t>{1}, where);
+  add(ir::Op::gather, {one, index}, ir::IndexAttrs{{0}, true}, where);
+  const auto [known, added] =
+      state_->slices.try_emplace(source_id(where), slice);
+  if (!added && known->second != slice) known->second = {};
+}
+
 void Walk::note_failed(Diagnostic assertion) {
   std::optional<Diagnostic>& failed = Walker(*this).failed();
   if (!failed) failed = std::move(assertion);
@@ -625,6 +660,29 @@ std::string called(Span where) {
   return end == std::string_view::npos || end == 0
              ? "a collective"
              : fmt::format("`{}`", text.substr(0, end));
+}
+
+/// The start that assert_inside_when_it_runs has made an index of.
+int64_t failed_start(const Error& error) {
+  constexpr std::string_view before = "index ";
+  CHECK(error.message.starts_with(before));
+  const int64_t index = std::stoll(error.message.substr(before.size()));
+  return index < 0 ? index + 1 : index;
+}
+
+Diagnostic outside(const SliceCheck& slice, const Error& error, Span place) {
+  const int64_t start = failed_start(error);
+  // Code for arrays of several sizes has one place.
+  if (slice.length == 0)
+    return diagnostic(
+        Code::index_out_of_bounds, place,
+        fmt::format("the slice `{}`, which starts at {}, is out of bounds",
+                    place.text(), start));
+  std::string text = fmt::format("{}:{}", start, start + slice.length);
+  if (slice.step != 1) text += fmt::format(":{}", slice.step);
+  return diagnostic(Code::index_out_of_bounds, place,
+                    fmt::format("the slice {} is out of bounds for size {}",
+                                text, slice.size));
 }
 
 Diagnostic stalled(const Machine& machine, const Error& error, Span place) {
@@ -661,6 +719,12 @@ void Walk::fail(const Error& error, Span where) {
           failed.where = place;
           return failed;
         }
+        if (const auto slice = state_->slices.find(error.source);
+            slice != state_->slices.end())
+          return outside(slice->second, error, place)
+              .set_help(
+                  "compiled code cuts no slice: leave the last part to the "
+                  "host, or pad the array");
         return diagnostic(Code::index_out_of_bounds, place, error.message);
       case Error::Kind::check_failed:
       case Error::Kind::invalid_file:

@@ -16,6 +16,7 @@
 #include "lang/maps/maps.h"
 #include "lang/ops/print_value.h"
 #include "lang/resolve/resolution.h"
+#include "lang/sizes/known_sizes.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
 #include "lang/walk/types.h"
@@ -322,6 +323,7 @@ bool Walker::check_program(const Program& program, std::optional<Value>* last) {
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   s_.memo.clear();
+  forget_sizes(walk_);
   walk_.reported.clear();
   s_.found.clear();
   s_.failed.reset();

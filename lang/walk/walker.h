@@ -199,6 +199,7 @@ struct Walk::State {
     std::vector<TypeRecord> types = {};     // that the call added
     std::shared_ptr<const Mesh> mesh = {};  // of the compiled code around, then
     std::optional<Diagnostic> open = {};    // it failed, with an open question
+    uint32_t first_symbol = 0;              // of those that the call has made
   };
   std::unordered_map<std::string, Memo> memo;
   enum class Definition : uint8_t { waiting, active, done, failed };
@@ -258,6 +259,8 @@ struct Walk::State {
 
   /// What assertions in compiled code say, by the number of their place.
   std::unordered_map<uint32_t, Diagnostic> assertions;
+  /// And slices there: without a length where several are different.
+  std::unordered_map<uint32_t, SliceCheck> slices;
 
   /// Told where time goes; null if nobody asks.
   class LineTimes* line_times = nullptr;

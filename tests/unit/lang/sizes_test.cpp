@@ -4,7 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <random>
+#include <string>
+
+#include "lang/context/walk.h"
+#include "lang/syntax/parser.h"
 
 namespace unisono::lang {
 namespace {
@@ -84,6 +90,66 @@ TEST_CASE("random sizes beside numbers") {
     open += found == Comparison::open;
   }
   CHECK(open > 500);
+}
+
+/// What the check knows of the last expression of a program, a boolean of the
+/// host.
+std::optional<bool> checked(const std::string& text) {
+  Runtime runtime(2, 1);
+  Machine machine;
+  machine.runtime = &runtime;
+  machine.reference_only = true;
+  machine.output = [](std::string_view) {};
+  SourceMap sources;
+  Diagnostics diagnostics;
+  Walk walk(machine, sources, diagnostics);
+  const SourceFile& file = sources.add("test.uni", R"(
+    let x = arange(100)
+    let y = arange(100) * 2
+    let z = arange(90)
+    let i = argmax(x)
+    let j = argmin(x)
+    def after(k) = k + 2
+  )" + text);
+  const auto program = parse(file, diagnostics).program;
+  std::optional<Value> last;
+  REQUIRE_MESSAGE(walk.check(*program, &last), render(diagnostics));
+  REQUIRE(last);
+  const auto* known = last->get_if<BoolValue>();
+  REQUIRE(known);
+  return known->value;
+}
+std::optional<bool> same_length(const std::string& a, const std::string& b) {
+  return checked("len(" + a + ") == len(" + b + ")");
+}
+
+TEST_CASE("equal expressions have one size, others may be equal") {
+  const std::optional<bool> open;
+  CHECK(same_length("x[i:i + 64]", "y[i:i + 64]") == true);
+  CHECK(same_length("x[i:i + 64]", "x[i:64 + i]") == true);
+  CHECK(same_length("x[2 * i:i * 2 + 4]", "y[i + i:i + 4 + i]") == true);
+  CHECK(same_length("x[i // 2:i % 3]", "y[i // 2:i % 3]") == true);
+  CHECK(same_length("x[:minimum(i, j)]", "y[:minimum(i, j)]") == true);
+  CHECK(same_length("x[-i:j - 1:2]", "y[0 - i:-1 + j:2]") == true);
+  CHECK(same_length("x[x[i]:]", "y[x[i]:]") == true);
+  CHECK(same_length("x[cast(i, i64):]", "x[i:]") == true);
+  CHECK(same_length("zeros(f32[i])", "zeros(f32[i])") == true);
+  CHECK(same_length("x[x > 3]", "y[x > 3]") == true);
+  CHECK(same_length("x[(x > 3) & (y < i)]", "y[(x > 3) & (y < i)]") == true);
+
+  CHECK(same_length("x[i:i + 64]", "z[i:i + 64]") == open);
+  CHECK(same_length("x[i:i + 64]", "x[j:j + 64]") == open);
+  CHECK(same_length("x[i:i + 64]", "x[i:i + 63]") == open);
+  CHECK(same_length("x[i:j]", "x[i:j:2]") == open);
+  CHECK(same_length("x[x[i]:]", "y[y[i]:]") == open);
+  CHECK(same_length("x[x > 3]", "x[x > 4]") == open);
+  CHECK(same_length("x[x > 3]", "x[y > 3]") == open);
+}
+
+TEST_CASE("what a function gives again is another number") {
+  const std::optional<bool> open;
+  CHECK(same_length("x[i:after(i)]", "x[i:i + 2]") == true);
+  CHECK(same_length("x[:after(i)]", "x[:after(j)]") == open);
 }
 
 TEST_CASE("a help names no open size") {
