@@ -76,9 +76,8 @@ void Walk::forget_absent() {
   for (const Environment* env = state_->globals.get(); env;
        env = env->parent.get())
     holdings.add(*env);
-  for (ArrayCell* array : holdings.take()) {
+  for (ArrayCell* array : holdings.take())
     if (array->array && is_absent(*array->array)) array->array.reset();
-  }
 }
 
 void Undo::take_back() {
