@@ -201,6 +201,17 @@ CALLS = {
     "nn.cross_entropy": ("(nn.cross_entropy([X], [1]), nn.cross_entropy([X], [1], label_smoothing={0.1}))",
                          [-math.log(softmax(X)[1]),
                           -0.9 * math.log(softmax(X)[1]) - 0.1 * mean([math.log(v) for v in softmax(X)])]),
+    "nn.cross_entropy of probabilities": (
+        "nn.cross_entropy([X], [[{0.2}, 0f64, {0.8}]], label_smoothing={0.1})",
+        -0.9 * (0.2 * math.log(softmax(X)[0]) + 0.8 * math.log(softmax(X)[2])) - 0.1 * mean([math.log(v) for v in softmax(X)])),
+    "nn.binary_cross_entropy": ("nn.binary_cross_entropy(X, {0.7})",
+                                mean([0.7 * SOFTPLUS(-v) + 0.3 * SOFTPLUS(v) for v in X])),
+    "nn.huber": ("nn.huber(X, {0.2}, delta={0.3})", mean([0.5 * 0.1 ** 2, 0.3 * (0.5 - 0.15), 0.5 * 0.1 ** 2])),
+    "nn.group_norm": ("(nn.group_norm([X], 1, {0.9}, {0.2}, eps={0.001}), nn.group_norm([X], 1))",
+                      normed(X, 0.9, 0.2, 0.001) + normed(X)),
+    "nn.lstm": ("nn.lstm((w = [[X[0], {0.7}, {0.3}, {0.9}]], u = zeros(f64[1, 4]), b = {0.2}), [[0.4f64]]).1.1",
+                SIGMOID(0.4 * 0.1 + 0.2) * math.tanh(0.4 * 0.3 + 0.2)),
+    "nn.lstm_init": ("tree_map(fn(w) => w * {0.1}, nn.lstm_init(K, 2, 2, dtype=f64))", None),
     "nn.mse": ("nn.mse(X, {0.2})", mean([(v - 0.2) ** 2 for v in X])),
     "nn.linear": ("nn.linear((w = M, b = {0.1}), M[0])", [0.9 * 0.9 + 0.2 * 0.3 + 0.1, 0.9 * 0.2 + 0.2 * 0.8 + 0.1]),
     "nn.dropout": ("nn.dropout(K, X, {0.3})", None),
@@ -214,6 +225,16 @@ CALLS = {
     "nn.variance_scaling": ("nn.variance_scaling(K, f64[2, 2], {0.7}, \"fan_in\", \"normal\")", None),
     "nn.linear_init": ("tree_map(fn(w) => w * {0.1}, nn.linear_init(K, 2, 2, dtype=f64))", None),
     "nn.mlp_init": ("tree_map(fn(w) => w * {0.1}, nn.mlp_init(K, (2, 2), dtype=f64))", None),
+    # ---- numeric
+    "numeric.minimize": ("numeric.minimize(fn(x) => sum(square(x - {0.7})), [X[0], {0.4}], tol={0.001}).x", [0.7, 0.7]),
+    "numeric.root": ("(numeric.root(fn(x) => x * x - {0.7}, X[0]), numeric.root(fn(x) => x * x - X[1], {0.3}, tol={0.0001}))",
+                     [math.sqrt(0.7)] * 2),
+    "numeric.find_root": ("numeric.find_root(fn(x) => x * x - {0.3}, {0.1}, {0.9})", math.sqrt(0.3)),
+    "numeric.quad": ("numeric.quad(fn(x) => {0.9} * x, {0.1}, X[1], tol={0.001}).0", 0.9 * (0.49 - 0.01) / 2),
+    "numeric.odeint": ("numeric.odeint(fn(y, t) => {0.3}, {0.1}, [X[0], {0.7}], rtol={0.001}, atol={0.001})",
+                       [0.1, 0.1 + 0.3 * 0.6]),
+    "numeric.cubic_spline": ("numeric.cubic_spline([{0.1}, X[2]], [{0.7}, 0.9f64]).c", [0, 0, 1, 0.7]),
+    "numeric.spline_at": ("numeric.spline_at(numeric.cubic_spline(S[:2], X[:2]), {0.2})", 0.4),
     # ---- random
     "random.truncated_normal": ("random.truncated_normal(K, f64[3], {-0.3}, {0.7})", None),
     "random.gamma": ("random.gamma(K, f64[2], {0.7})", None), "random.beta": ("random.beta(K, f64[2], {0.7}, {0.9})", None),
@@ -246,6 +267,10 @@ step("sgd", "{0.3}, momentum={0.9}, nesterov=true", lambda g: -0.3 * (g + 0.9 * 
 step("adam", "{0.3}, {0.8}, {0.99}, {0.001}", lambda g: adam(g, 0.3, 0.8, 0.99, 0.001))
 step("adamw", "{0.3}, {0.8}, {0.99}, {0.001}, weight_decay={0.2}", lambda g: adam(g, 0.3, 0.8, 0.99, 0.001, 0.2, g))
 step("rmsprop", "{0.3}, {0.8}, {0.001}, initial_scale={0.2}", lambda g: -0.3 * g / math.sqrt(0.8 * 0.2 + 0.2 * g * g + 0.001))
+step("lion", "{0.3}, {0.8}, {0.7}, weight_decay={0.2}", lambda g: -0.3 * (1 + 0.2 * g))
+step("scale_by_lion", "{0.8}, {0.7}", lambda g: 1.0)
+step("lbfgs", "{0.3}", lambda g: -0.3 * g)
+step("scale_by_lbfgs", "", lambda g: g)
 step("scale", "{0.3}", lambda g: 0.3 * g)
 step("scale_by_learning_rate", "{0.3}", lambda g: -0.3 * g)
 step("trace", "{0.9}", lambda g: g)
@@ -385,7 +410,7 @@ def main():
     wrong = [f"{name} has no row in CALLS, and no reason in EXEMPT" for name in without]
     wrong += [f"{name} is in CALLS and in EXEMPT" for name in sorted(exempt & called)]
     rows = [(name, *row) for name, row in CALLS.items() if not chosen or name.partition(" ")[0] in chosen]
-    lines, expected = ["import fft\nimport stats\nimport linalg\nimport nn\nimport optim\nimport random\nimport complex\n"], []
+    lines, expected = ["import fft\nimport stats\nimport linalg\nimport nn\nimport optim\nimport random\nimport complex\nimport numeric\n"], []
     for name, call, gives in rows:
         for i, text in enumerate(variants(call)):
             lines.append(f'{{\n  let found = tree_leaves(({text},))\n'
