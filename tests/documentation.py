@@ -131,7 +131,7 @@ def names(unisono, path):
             # A name alone, or one that is called; a name of one letter stands for something.
             found = {code} if whole else set(re.findall(r"(?<![\w.])([a-z][\w.]+)\(", code))
             ours |= {name for name in found if len(name) > 1 and not name[0].isdigit()}
-    script = "import complex\nimport fft\nimport nn\nimport optim\nimport sparse\nimport stats\n" + "".join(f"print(typeof({name}))\n" for name in sorted(ours - KEYWORDS))
+    script = "import complex\nimport fft\nimport nn\nimport numeric\nimport optim\nimport sparse\nimport stats\n" + "".join(f"print(typeof({name}))\n" for name in sorted(ours - KEYWORDS))
     *_, err = run(unisono, script, ROOT)
     return f"{path}: a name in the tables is not there\n{err}" if err else None
 
