@@ -117,7 +117,7 @@ def messages(unisono, path):
     return "\n".join(problems) or None
 
 
-KEYWORDS = {"if", "while", "for"}
+KEYWORDS = {"if", "while", "for", "fn"}
 
 
 def names(unisono, path):

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lang/walk/name_help.h"
+#include "lang/source/foreign_names.h"
 
 namespace unisono::host::lsp {
 namespace {

@@ -1,5 +1,6 @@
 #include "lang/source/foreign_names.h"
 
+#include <algorithm>
 #include <span>
 
 namespace unisono::lang {
@@ -10,6 +11,14 @@ struct ForeignName {
 };
 constexpr ForeignName names[] = {
 #define FOREIGN_NAME(name, help) {#name, help},
+#include "lang/source/foreign_names.def"
+};
+constexpr ForeignName modules[] = {
+#define FOREIGN_MODULE(name, ours) {#name, ours},
+#include "lang/source/foreign_names.def"
+};
+constexpr std::string_view later[] = {
+#define LATER_NAME(name) #name,
 #include "lang/source/foreign_names.def"
 };
 constexpr ForeignName fields[] = {
@@ -36,6 +45,19 @@ std::string_view help_in(std::span<const ForeignName> rows,
 
 std::string_view foreign_name_help(std::string_view name) {
   return help_in(names, name);
+}
+
+bool is_foreign_module(std::string_view name) {
+  return std::ranges::any_of(
+      modules, [&](const ForeignName& row) { return row.name == name; });
+}
+
+std::string_view module_for(std::string_view name) {
+  return help_in(modules, name);
+}
+
+bool is_later_name(std::string_view name) {
+  return std::ranges::find(later, name) != std::end(later);
 }
 
 std::string_view foreign_field_help(std::string_view name) {

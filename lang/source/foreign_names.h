@@ -5,9 +5,17 @@
 
 namespace unisono::lang {
 
-/// A suggestion for an unknown name; empty if it is no name of theirs.
+/// A suggestion for an unknown name, which may be a path such as `lax.cond`;
+/// empty if it is no name of theirs.
 std::string_view foreign_name_help(std::string_view name);
-/// The same for a field or method of an array.
+/// Whether the name is one such as `np` or `jax`, a module of theirs.
+bool is_foreign_module(std::string_view name);
+/// Our module with the functions of theirs: `optim` of `optax`; empty if they
+/// are in scope, or none has them.
+std::string_view module_for(std::string_view name);
+/// Whether the language will have it.
+bool is_later_name(std::string_view name);
+/// A suggestion for a field or method of an array.
 std::string_view foreign_field_help(std::string_view name);
 
 /// The function that a field of NumPy's arrays stands for: `transpose` for the

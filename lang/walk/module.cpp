@@ -12,6 +12,7 @@
 #include "lang/context/function.h"
 #include "lang/context/library_environment.h"
 #include "lang/resolve/resolution.h"
+#include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
@@ -30,6 +31,17 @@ const StdlibModule* find_stdlib(std::string_view name) {
   for (const StdlibModule& module : stdlib_modules())
     if (module.name == name) return &module;
   return nullptr;
+}
+
+/// What is imported instead of a module of another language, if anything is.
+std::string foreign_import_help(std::string_view name) {
+  if (!is_foreign_module(name)) return {};
+  if (const auto ours = module_for(name); !ours.empty())
+    return fmt::format("write `import {}`", ours);
+  if (const auto help = foreign_name_help(name); !help.empty())
+    return fmt::format("leave it out; {}", help);
+  return "leave it out: functions of arrays are in scope without import, "
+         "`zeros((2, 3))`; a file is imported by its path in quotes";
 }
 
 std::string stdlib_path(std::string_view name) {
@@ -206,11 +218,11 @@ Module& Walker::find_module(const ImportStmt& s) {
       s_.modules.erase(key);
       if (const std::string later = later_text(s.module.text); !later.empty())
         walk_.fail(diagnostic(Code::not_there_yet, s.module.span, later));
-      if (is_foreign_module(s.module.text))
+      if (const std::string help = foreign_import_help(s.module.text);
+          !help.empty())
         walk_.fail(
             diagnostic(Code::unknown_module, s.module.span, s.module.text)
-                .set_help("leave it out: functions of arrays are in scope "
-                          "without import, `zeros((2, 3))`"));
+                .set_help(help));
       walk_.fail(
           diagnostic(Code::unknown_module, s.module.span, s.module.text)
               .set_help(fmt::format("there are {}; a file is imported by its "

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <vector>
 
+#include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/ast.h"
 
@@ -55,9 +56,6 @@ std::string without_digits(std::string_view name) {
     if (c < '0' || c > '9') out += c;
   return out;
 }
-
-/// What the language will have.
-constexpr std::string_view later[] = {"associative_scan", "eig", "eigvals"};
 
 /// Whether the text of a module defines a name at its top level.
 bool defines(std::string_view text, std::string_view name) {
@@ -135,7 +133,8 @@ SimilarName::SimilarName(std::string_view name, bool of_few)
       distance_(limit_ + 1) {}
 
 void SimilarName::consider(const std::string& other) {
-  if (other == name_ || is_hidden(other)) return;
+  const bool is_private = other.starts_with('_') && !name_.starts_with('_');
+  if (other == name_ || is_hidden(other) || is_private) return;
   size_t d = edit_distance(name_, other, std::max<size_t>(limit_, 1));
   const bool prefix =
       name_.size() >= 2 && (other.starts_with(name_) ||
@@ -160,7 +159,7 @@ void SimilarName::consider(const Environment& env) {
 }
 
 std::string later_text(std::string_view name) {
-  if (!std::ranges::count(later, name)) return {};
+  if (!is_later_name(name)) return {};
   return "`" + std::string(name) + "` is";
 }
 
@@ -171,12 +170,10 @@ std::string_view module_with(std::string_view name) {
   return {};
 }
 
-bool is_foreign_module(std::string_view name) {
-  constexpr std::string_view names[] = {
-      "np", "numpy", "jnp",   "jax",    "lax",       "torch",
-      "tf", "scipy", "math",  "cmath",  "pd",        "plt",
-      "sp", "mx",    "array", "linalg", "functools", "random"};
-  return std::ranges::count(names, name) > 0;
+bool module_has(std::string_view module, std::string_view name) {
+  return std::ranges::any_of(stdlib_modules(), [&](const StdlibModule& m) {
+    return m.name == module && defines(m.text, name);
+  });
 }
 
 Span defined_below(const Program& program, std::string_view name, Span use) {

@@ -33,8 +33,8 @@ std::string later_text(std::string_view name);
 /// The module of the standard library that has to be imported for `name`;
 /// empty if none has such a name.
 std::string_view module_with(std::string_view name);
-/// Whether the name is one such as `np` or `jax`, a module of Python.
-bool is_foreign_module(std::string_view name);
+/// Whether a module of the standard library has such a name.
+bool module_has(std::string_view module, std::string_view name);
 
 /// The place below `use` at which the program defines `name` so that `use`
 /// could see it; nowhere if there is none.

@@ -144,9 +144,15 @@ void Walker::unbound_variable(const NameExpr& name, const Env& env) {
 /// last name is here, unless the first one is defined.
 void Walker::forbid_foreign_module(const Field& e, const Env& env) {
   const NameExpr* root = root_of(e);
-  if (!root || !is_foreign_module(root->text) || env->find(root->text).first)
-    return;
+  if (!root || env->find(root->text).first) return;
   const std::string& last = e.name.text;
+  // `random.split` is another one than `split`.
+  const auto* above = as<Field>(*e.object);
+  const std::string_view module_name = above ? above->name.text : root->text;
+  const std::string path = fmt::format("{}.{}", module_name, last);
+  const std::string_view ours = module_for(module_name);
+  if (!is_foreign_module(root->text) && foreign_name_help(path).empty()) return;
+  if (root->text == ours && module_has(ours, last)) unknown_name(*root, env);
   const Expr* part = &e;
   while (const auto* field = as<Field>(*part)) {
     if (const std::string later = later_text(field->name.text); !later.empty())
@@ -154,17 +160,15 @@ void Walker::forbid_foreign_module(const Field& e, const Env& env) {
     part = field->object.get();
   }
   Diagnostic d = diagnostic(Code::unknown_name, root->span, root->text);
-  // `random.split` is another one than `split`.
-  const Expr& owner = *e.object;
-  const auto* above = as<Field>(owner);
-  const std::string_view module_name = above ? above->name.text : root->text;
-  const std::string path = fmt::format("{}.{}", module_name, last);
   SimilarName similar(last);
   for (const Environment* names = s_.prelude.get(); names;
        names = names->parent.get())
     similar.consider(*names);
   if (const auto theirs = foreign_name_help(path); !theirs.empty())
     d.set_help(std::string(theirs));
+  else if (module_has(ours, last))
+    d.set_help(fmt::format("write `import {0}` first, and `{0}.{1}` here", ours,
+                           last));
   else if (s_.prelude->find(last).first)
     d.set_help(
         fmt::format("leave it out: `{}` is in scope without a prefix", last));
@@ -230,15 +234,19 @@ Value Walker::field(const Value& base, const Field& e) {
   Diagnostic d = diagnostic(Code::unknown_field, e.name.span, type_name(base),
                             e.name.text);
   const bool in_scope = s_.prelude->find(e.name.text).first != nullptr;
-  if (const auto* module = base.get_if<ModuleValue>()) {
+  // `add.at` of NumPy, `stats.norm` of SciPy.
+  const auto* module = base.get_if<ModuleValue>();
+  const std::string owner = module ? module->name : short_text(*e.object);
+  const auto theirs =
+      foreign_name_help(fmt::format("{}.{}", owner, e.name.text));
+  if (!theirs.empty() &&
+      (module || base.is<std::shared_ptr<const FunctionValue>>()))
+    walk_.fail(std::move(d.set_help(std::string(theirs))));
+  if (module) {
     SimilarName similar(e.name.text, true);
     similar.consider(*module->environment);
     if (in_scope)
       d.set_help(fmt::format("`{}` is in scope without a prefix", e.name.text));
-    else if (const auto theirs =
-                 foreign_name_help(module->name + "." + e.name.text);
-             !theirs.empty())
-      d.set_help(std::string(theirs));
     else if (!similar.best().empty())
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
     walk_.fail(std::move(d));
