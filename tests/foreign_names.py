@@ -33,7 +33,7 @@ def words(text):
     """Names and signs in what is code."""
     parts = re.findall(r"`([^`]+)`", text.replace("\\|", "|"))
     code = " ".join(parts)
-    names = re.findall(r"[a-zA-Z_]\w+\b(?!\[)", code)  # without types, `f32[3]`
+    names = re.findall(r"[a-zA-Z_]\w+\b(?!\[)", code)  # types such as `f32[3]` are in common to many
     return set(parts) | set(names) | SIGNS & set(re.findall(r"[-+*/%@<>=!&|^~]+", code))
 
 
@@ -66,6 +66,7 @@ def messages(unisono, folder, at, texts):
     said = [None] * len(texts)
     for message in json.loads(done.stdout)["messages"]:
         line = message["where"]["line"] - 1
+        assert not message["code"].startswith("U01"), f"{texts[line]} is not read"  # then nothing below it is
         said[line] = said[line] or (message["code"], message["message"], message["help"])
     return said
 

@@ -4,6 +4,9 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
+#include "lang/source/foreign_names.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/precedence.h"
 #include "runtime/stop.h"
@@ -326,18 +329,33 @@ class Lexer {
     return operand && !prefix && before.end == at_;
   }
 
-  std::string_view stray_help(char32_t c, uint32_t begin, bool transpose) {
+  /// `5!`, `push!(x, 1)`, `println!("hi")`: what touches the sign; empty if
+  /// nothing does.
+  std::string exclamation_help(uint32_t begin) const {
+    if (out_.tokens.empty() || out_.tokens.back().end != begin) return {};
+    const Token& before = out_.tokens.back();
+    const std::string word(
+        text_.substr(before.begin, before.end - before.begin));
+    const bool named = before.kind == TokenKind::Identifier;
+    if (named && part_) return "a format stands behind a `:`, as in `{x:8.3f}`";
+    if (named && (peek() == '(' || peek() == '[' || peek() == '{')) {
+      const std::string_view method = foreign_field_help(word);
+      return method.empty() ? "leave out the `!`" : std::string(method);
+    }
+    if (named || before.kind == TokenKind::Integer)
+      return fmt::format("write `factorial({})`", word);
+    return before.kind == TokenKind::RightParen ? "write `factorial(n)`" : "";
+  }
+
+  std::string stray_help(char32_t c, uint32_t begin, bool transpose) {
     if (transpose) return "a transpose is `transpose(x)`";
-    const bool touches = !out_.tokens.empty() &&
-                         out_.tokens.back().end == begin &&
-                         out_.tokens.back().kind == TokenKind::Identifier;
-    if (c == '!' && touches)
-      return part_ ? "a format stands behind a `:`, as in `{x:8.3f}`"
-                   : "leave out the `!`";
+    if (std::string help = c == '!' ? exclamation_help(begin) : "";
+        !help.empty())
+      return help;
     const bool ends_line = at_ >= text_.size() || peek() == '\n';
     if (c == '\\' && !ends_line)
       return "there is no such operator; write `solve(a, b)`";
-    return hint_for(c);
+    return std::string(hint_for(c));
   }
 
   /// A run of characters that begin no token is one mistake; so is text in
@@ -364,7 +382,7 @@ class Lexer {
                             is_unprintable(first.value) || first.value == 0xA0
                                 ? code_point_name(first.value)
                                 : fmt::format("`{}`", shown));
-    mistake.set_help(std::string(stray_help(first.value, begin, transpose)));
+    mistake.set_help(stray_help(first.value, begin, transpose));
     add(TokenKind::Invalid, begin);
   }
 

@@ -188,6 +188,13 @@ bool Parser::close(TokenKind closer, const Token& opener) {
     mistake->set_help("the rows of a matrix are arrays: `[[1, 2], [3, 4]]`");
   } else if (std::string help = mistake ? habit_help() : ""; !help.empty()) {
     mistake->set_help(std::move(help));
+  } else if (mistake && starts_item && closer == TokenKind::RightParen &&
+             !at(TokenKind::Identifier) &&
+             tokens_[index_ - 1].kind == TokenKind::Identifier) {
+    mistake->set_help(
+        fmt::format("a call has parentheses, `{}({})`; two items stand on "
+                    "either side of a `,`",
+                    text_of(tokens_[index_ - 1]), text_of(token())));
   } else if (mistake && starts_item) {
     mistake->set_help("two items stand on either side of a `,`");
   }

@@ -269,6 +269,10 @@ ExprPtr Parser::field(ExprPtr object, uint32_t begin) {
     if (reported && operation)
       state_.diagnostics.last().set_help(
           fmt::format("operators work element by element: write `{}`", sign));
+    if (reported && at(TokenKind::LeftParen))
+      state_.diagnostics.last().set_help(
+          fmt::format("functions work element by element: write `{}({})`",
+                      name_before(index_ - 1), enclosed(index_)));
     return nullptr;
   }
   node->name = {std::string(text), span_of(token())};

@@ -123,11 +123,11 @@ std::string Parser::juxtaposed_help(const Token& before) const {
   if (now == "mod") return "write `%`";
   if (now == "div") return "write `//`";
   if (now == "xor") return "write `!=` for booleans, `^` for integers";
+  if (now == "is") return "to compare, write `==`";
   if (open_brackets_ == 0 &&
       (before.kind == TokenKind::Integer || before.kind == TokenKind::Float))
     return "write the sign between two numbers, as in `2 * x`";
   if (before.kind != TokenKind::Identifier) return {};
-  if (is_one_of(now, {"is"})) return "to compare, write `==`";
   if (now == "do" || now == "then")
     return "a block stands in braces: `{ ... }`";
   if (at(TokenKind::Not) && next.kind == TokenKind::In)
@@ -197,6 +197,8 @@ std::string Parser::habit_help() {
     return "unequal is `!=`";
   if (at(TokenKind::Colon)) return colon_help(before);
   if (at(TokenKind::Comma) && open_brackets_ == 0) {
+    if (const std::string whole = grouped_digits(index_ - 1); !whole.empty())
+      return fmt::format("digits are grouped by `_`: `{}`", whole);
     const bool braces =
         first && statement_start_ > 0 &&
         tokens_[statement_start_ - 1].kind == TokenKind::LeftBrace;
@@ -207,6 +209,57 @@ std::string Parser::habit_help() {
   if (!token().line_start && starts_operand(token().kind))
     return juxtaposed_help(before);
   return {};
+}
+
+/// What stands between an opening bracket and the one that closes it, if it is
+/// short.
+std::string Parser::enclosed(size_t open) const {
+  int depth = 0;
+  size_t close = open;
+  do {
+    const TokenKind kind = tokens_[close].kind;
+    if (kind == TokenKind::LeftParen || kind == TokenKind::LeftBracket) ++depth;
+    if (kind == TokenKind::RightParen || kind == TokenKind::RightBracket)
+      --depth;
+  } while (depth > 0 && ++close < tokens_.size());
+  if (depth > 0 || tokens_[close].begin - tokens_[open].end > 32) return "...";
+  return std::string(state_.file.text().substr(
+      tokens_[open].end, tokens_[close].begin - tokens_[open].end));
+}
+
+/// `A(:, 1)` of MATLAB and Fortran, at the colon.
+std::string Parser::index_in_parentheses() const {
+  const TokenKind next = token_after().kind;
+  size_t open = index_;
+  while (open > statement_start_ && tokens_[open].kind != TokenKind::LeftParen)
+    --open;
+  const bool indexed =
+      open > 0 && tokens_[open].kind == TokenKind::LeftParen &&
+      tokens_[open - 1].kind == TokenKind::Identifier &&
+      (next == TokenKind::Comma || next == TokenKind::RightParen);
+  if (!indexed) return {};
+  return fmt::format("an index stands in brackets: `{}[{}]`",
+                     text_of(tokens_[open - 1]), enclosed(open));
+}
+
+/// `1,000`, of which one group of digits is `at`, as it is written here; empty
+/// for other numbers.
+std::string Parser::grouped_digits(size_t at) const {
+  const auto follows = [&](size_t i) {  // a comma and three digits
+    return i > 0 && i + 1 < tokens_.size() &&
+           tokens_[i].kind == TokenKind::Comma &&
+           tokens_[i - 1].kind == TokenKind::Integer &&
+           tokens_[i + 1].kind == TokenKind::Integer &&
+           tokens_[i - 1].end == tokens_[i].begin &&
+           tokens_[i].end == tokens_[i + 1].begin &&
+           text_of(tokens_[i + 1]).size() == 3;
+  };
+  while (at > 1 && follows(at - 1)) at -= 2;
+  if (!follows(at + 1)) return {};
+  std::string out(text_of(tokens_[at]));
+  for (; follows(at + 1); at += 2)
+    out += fmt::format("_{}", text_of(tokens_[at + 2]));
+  return out;
 }
 
 /// The name before a token, or `i`.
@@ -226,6 +279,7 @@ std::string Parser::operand_help() const {
   const auto after = [&](TokenKind kind) {
     return before.kind == kind && touching;
   };
+  if (now == TokenKind::Colon) return index_in_parentheses();
   if (doubled && now == TokenKind::Ampersand) return "write `and`";
   if (doubled && now == TokenKind::Pipe) return "write `or`";
   if (now == TokenKind::Plus)

@@ -98,6 +98,9 @@ class Parser {
   bool same_line_has(TokenKind kind) const;  // from the next token on
   std::string habit_help();
   std::string operand_help() const;
+  std::string enclosed(size_t open) const;
+  std::string index_in_parentheses() const;
+  std::string grouped_digits(size_t at) const;
   std::string juxtaposed_help(const Token& before) const;
   std::string colon_help(const Token& before);
   std::string rest_of_line() const;
@@ -184,6 +187,7 @@ class Parser {
   bool plain_string(Name* out, std::string_view what);
   bool string_text(uint32_t* at, uint32_t end, std::string* out);
   bool escape(uint32_t* at, uint32_t end, std::string* out);
+  std::string without_value_help(InterpolationEnd end) const;
   bool string_piece(uint32_t begin, InterpolationEnd end, StringPiece* out);
 
   /// Gives a new node its span and height; null if the tree is too high.

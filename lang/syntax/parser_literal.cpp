@@ -137,6 +137,10 @@ ExprPtr Parser::number(bool negated) {
         "of a floating type");
   }
   const bool leading_zero = digits.size() > 1 && digits[0] == '0';
+  if (const std::string whole =
+          leading_zero ? grouped_digits(index_) : std::string();
+      base == 10 && !is_float && !whole.empty())
+    return bad_number(fmt::format("digits are grouped by `_`: `{}`", whole));
   if (base == 10 && !is_float && leading_zero)
     return bad_number("leave out the leading zeros; octal is `0o17`");
   if (base != 10 && dtype && is_floating(*dtype))
@@ -270,6 +274,23 @@ bool Parser::escape(uint32_t* at, uint32_t end, std::string* out) {
   return false;
 }
 
+/// `{}` and `{:.2f}`: the first may be filled by `.format(x)` of Python.
+std::string Parser::without_value_help(InterpolationEnd end) const {
+  const std::string_view text = state_.file.text();
+  const std::string_view spec = text.substr(end.colon, end.close - end.colon);
+  const std::string_view after = text.substr(token().end);
+  constexpr std::string_view method = ".format(";
+  const size_t last = after.find_first_of(",()\n", method.size());
+  const bool filled = after.starts_with(method) && last != after.npos &&
+                      last > method.size() && after[last] != '(';
+  if (filled)
+    return fmt::format("a string shows values in it: `{{{}{}}}`",
+                       after.substr(method.size(), last - method.size()), spec);
+  if (!spec.empty())
+    return fmt::format("a value stands before the colon: `{{value{}}}`", spec);
+  return "write `\\{` for a brace, `{value}` for a value";
+}
+
 bool Parser::string_piece(uint32_t begin, InterpolationEnd end,
                           StringPiece* out) {
   const std::string_view text = state_.file.text();
@@ -277,7 +298,7 @@ bool Parser::string_piece(uint32_t begin, InterpolationEnd end,
   if (body.find_first_not_of(" \t") == body.npos || body[0] == '{') {
     const Span where = {&state_.file, begin - 1, begin};
     if (Diagnostic* mistake = report(Code::stray_brace, where, "{"))
-      mistake->set_help("write `\\{` for a brace, `{value}` for a value");
+      mistake->set_help(without_value_help(end));
     return false;
   }
   if (state_.string_nesting >= max_string_nesting) {

@@ -317,6 +317,8 @@ Value Walker::walk_expr(const Expr& e, const Env& env) {
   }
   Diagnostic d = diagnostic(Code::not_a_value, e.span, e.span.text());
   if (const auto* record = as<RecordType>(e)) d.set_help(with_values(*record));
+  if (e.kind == ExprKind::Slice)
+    d.set_help("a size of a type is a number or a name: `f32[n]`");
   walk_.fail(std::move(d));
 }
 
