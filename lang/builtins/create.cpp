@@ -116,6 +116,21 @@ struct Bounds {
   Argument type;  // the argument that gave it
 };
 
+/// The bounds of `arange(0f64, 1, 0.1)` without their types, which stand last;
+/// empty if they are no numbers with types.
+std::string untyped_bounds(const std::vector<Argument>& bounds,
+                           std::string_view dtype) {
+  std::string out;
+  for (const Argument bound : bounds) {
+    if (!bound.given()) continue;
+    std::string_view text = bound.where().text();
+    if (text.ends_with(dtype)) text.remove_suffix(dtype.size());
+    if (text.find_first_not_of("0123456789.-_e") != text.npos) return "";
+    out += fmt::format("{}, ", text);
+  }
+  return out + std::string(dtype);
+}
+
 Bounds arange_bounds(CallOf<"arange">& call) {
   Bounds out{.type = call["dtype"]};
   std::optional<DType> dtype = dtype_argument_or_none(call["dtype"]);
@@ -124,15 +139,20 @@ Bounds arange_bounds(CallOf<"arange">& call) {
     if (!bound.given()) continue;
     const bool type = bound.value().is<TypeValue>();
     const ArrayCell* array = bound.value().array();
-    if (array && is_floating(array->type.dtype))
+    if (array && is_floating(array->type.dtype)) {
+      const std::string untyped = untyped_bounds(
+          {call["start"], call["stop"], call["step"]}, name(array->type.dtype));
       call.walk.fail(
           diagnostic(Code::wrong_argument, bound.where(),
                      describe_argument(bound), "an `int`",
                      type_name(bound.value()))
-              .set_help(
-                  "how many there are is known of floats that are written "
-                  "as numbers; else count first, `step * arange(n)`, or "
-                  "use `linspace(start, stop, n)`"));
+              .set_help(!untyped.empty()
+                            ? fmt::format("the type stands last: `arange({})`",
+                                          untyped)
+                            : "how many there are is known of floats that are "
+                              "written as numbers; else count first, `step * "
+                              "arange(n)`, or use `linspace(start, stop, n)`"));
+    }
     if (!type) {
       bounds.push_back(bound);
       continue;

@@ -103,7 +103,9 @@ void forbid_loose_items(Walk& walk, const Builtin& builtin,
     std::string items;
     for (size_t i = row.place; i < positional.size(); ++i) {
       const Value& item = positional[i].value;
-      if (row.arrays ? item.array() == nullptr : !item.is<IntValue>()) return;
+      const bool is_array =
+          item.array() || positional[i].where.text().starts_with('[');
+      if (row.arrays ? !is_array : !item.is<IntValue>()) return;
       items += items.empty() ? "" : ", ";
       items += positional[i].where.text();
     }

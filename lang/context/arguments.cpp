@@ -28,6 +28,13 @@ const Parameter* similar(std::span<const Parameter> parameters,
 }
 
 /// One call being matched.
+/// The text of an argument in a message, or three dots for a long one.
+std::string_view short_text(Span where) {
+  const std::string_view text = where.text();
+  const bool fits = text.size() <= 32 && text.find('\n') == text.npos;
+  return fits ? text : "...";
+}
+
 class Matcher {
  public:
   Matcher(Walk& walk, std::string_view function,
@@ -58,7 +65,7 @@ class Matcher {
       else if (has_rest)
         out_.rest.push_back(std::move(arguments[i]));
       else
-        too_many(slots.size(), arguments.size(), arguments[i].where);
+        too_many(slots.size(), arguments, arguments[i].where);
   }
 
   void named(std::vector<std::pair<std::string, CallArgument>> arguments) {
@@ -97,13 +104,18 @@ class Matcher {
     walk_.fail(std::move(diagnostic));
   }
 
-  [[noreturn]] void too_many(size_t taken, size_t given, Span where) {
+  [[noreturn]] void too_many(size_t taken,
+                             const std::vector<CallArgument>& given,
+                             Span where) {
     const std::string limit =
         taken == 0   ? "no positional arguments"
         : taken == 1 ? "one positional argument"
                      : fmt::format("at most {} positional arguments", taken);
-    fail(diagnostic(Code::too_many_arguments, where, function_, limit, given)
-             .set_help(makes_function()
+    const std::string form = taken > 0 ? other_form(given) : "";
+    fail(diagnostic(Code::too_many_arguments, where, function_, limit,
+                    given.size())
+             .set_help(!form.empty() ? form
+                       : makes_function()
                            ? fmt::format("`{0}(f)` is a function, which takes "
                                          "the rest: `{0}(f)(...)`",
                                          function_)
@@ -122,11 +134,44 @@ class Matcher {
         parameters_, [&](const Parameter& p) { return p.name == name; });
   }
 
+  /// A help with what stands in the call.
+  std::string with_arguments(std::string_view help, Span given) const {
+    std::string out;
+    for (size_t i = 0; i < help.size(); ++i) {
+      if (help[i] != '%') {
+        out += help[i];
+        continue;
+      }
+      const char what = help[++i];
+      out += what == 'f'              ? function_
+             : what == 'v'            ? short_text(given)
+             : out_.arguments.empty() ? "x"
+             : out_.arguments[0]      ? short_text(out_.arguments[0]->where)
+                                      : "x";
+    }
+    return out;
+  }
+
+  /// `cond(t, a, b)` of JAX, `vstack(a, b)`; empty if it is neither.
+  std::string other_form(const std::vector<CallArgument>& given) const {
+    const auto text = [&](size_t i) { return short_text(given[i].where); };
+    if (function_ == "cond" && given.size() == 3)
+      return fmt::format(
+          "write `if {0} {{ {1} }} else {{ {2} }}`, or `where({0}, {1}, {2})` "
+          "element by element",
+          text(0), text(1), text(2));
+    if (parameters_[0].name != "arrays") return {};
+    std::string items;
+    for (size_t i = 0; i < given.size(); ++i)
+      items += fmt::format("{}{}", i > 0 ? ", " : "", text(i));
+    return fmt::format("write `{}(({}))`", function_, items);
+  }
+
   [[noreturn]] void unknown(const std::string& name, Span where) {
-    if (const ForeignArgument* theirs = foreign_argument(name);
-        theirs && has_parameter(theirs->ours))
+    if (const ForeignArgument* theirs = foreign_argument(
+            name, [&](std::string_view ours) { return has_parameter(ours); }))
       fail(diagnostic(Code::unknown_argument, where, function_, name)
-               .set_help(std::string(theirs->help)));
+               .set_help(with_arguments(theirs->help, where)));
     const Parameter* meant = similar(parameters_, name);
     fail(diagnostic(Code::unknown_argument, where, function_, name)
              .set_help(meant ? fmt::format("did you mean `{}`?", meant->name)

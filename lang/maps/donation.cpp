@@ -97,7 +97,12 @@ void give_away(Walk& walk, const FunctionValue& function,
       const size_t later = std::max(i, j), earlier = std::min(i, j);
       auto error =
           diagnostic(Code::donated_twice, passed[later].where, function.name);
-      error.add_note(passed[earlier].where, "the same array");
+      const std::string &one = passed[earlier].path,
+                        &other = passed[later].path;
+      if (passed[earlier].where == passed[later].where && !one.empty())
+        error.set_label(fmt::format("`{}` and `{}` are one array", one, other));
+      else
+        error.add_note(passed[earlier].where, "the same array");
       error.set_help("pass a copy, or leave it out of `donate`");
       walk.fail(std::move(error));
     }

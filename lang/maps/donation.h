@@ -19,6 +19,7 @@ std::vector<bool> donated_inputs(const MapCallee& callee,
 struct PassedArray {
   ArrayValue value;
   Span where;
+  std::string path;  // "state.w"; "" if it has no name
 };
 /// Gives away those arrays that are `donated`, so that a later use of them is
 /// an error (Walk::donate). An error if one of them is passed twice.

@@ -273,7 +273,7 @@ void check_inputs(Walk& walk, const MapCallee& callee, const BoundCall& call) {
   std::vector<PassedArray> passed;
   for (const MapInput& input : call.inputs) {
     walk.forbid_donated(input.value, input.where);
-    passed.push_back({input.value, input.where});
+    passed.push_back({input.value, input.where, input.path});
   }
   give_away(walk, callee.function, passed, donated_inputs(callee, call));
 }

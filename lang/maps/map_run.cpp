@@ -291,7 +291,7 @@ class MapRun {
 
   void add_captures(const std::vector<ArrayValue>& captures) {
     for (const ArrayValue& capture : captures) {
-      if (owns_) passed_.push_back({capture, where_});
+      if (owns_) passed_.push_back({capture, where_, ""});
       add_captured(*capture, force_anywhere(walk_, capture, where_));
     }
   }
@@ -363,7 +363,7 @@ class MapRun {
   }
 
   void add_leaf(const ArrayValue& array, bool named, Span where) {
-    if (owns_) passed_.push_back({array, where});
+    if (owns_) passed_.push_back({array, where, ""});
     const unisono::Array& forced = force_anywhere(walk_, array, where_);
     // What comes from a file is read once.
     if (is_in_file(forced) || (named && is_worth_keeping(forced)))

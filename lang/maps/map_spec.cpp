@@ -176,12 +176,17 @@ class CallBinder {
     for (const auto& [name, entry] : axes->fields) {
       const bool known = std::ranges::any_of(
           parameters_, [&](const auto& p) { return p.name == name; });
-      if (!known) {
-        walk_.fail(diagnostic(
-            Code::in_axes_name, declared_at(map_, map_.in_axes_span),
-            "names `" + name + "`",
-            fmt::format("which is no parameter of `{}`", map_.inner->name)));
-      }
+      if (known) continue;
+      auto error = diagnostic(
+          Code::in_axes_name, declared_at(map_, map_.in_axes_span),
+          "names `" + name + "`",
+          fmt::format("which is no parameter of `{}`", map_.inner->name));
+      const std::string_view text = map_.in_axes_span.text();
+      if (parameters_.size() == 1 && text.starts_with('(') && text.size() < 60)
+        error.set_help(fmt::format(
+            "the entries of a record stand in one of the tuple: `({},)`",
+            text));
+      walk_.fail(std::move(error));
     }
   }
 

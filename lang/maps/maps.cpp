@@ -36,7 +36,19 @@ void read_axes(Argument argument, Value& axes, Span& span) {
   if (!argument.written()) return;
   axes = argument.value();
   span = argument.where();
-  check_axes_form(argument.call().walk, axes, argument.name(), span);
+  BuiltinCall& call = argument.call();
+  const bool is_named = span.file->text()
+                            .substr(0, span.begin)
+                            .ends_with(fmt::format("{}=", argument.name()));
+  const bool is_argument = axes.array() && axes.array()->type.rank() > 0 &&
+                           !is_named && !span.text().starts_with('[');
+  if (is_argument)
+    call.walk.fail(
+        diagnostic(Code::bad_axes_entry, span,
+                   fmt::format("`{}`", argument.name()), type_name(axes))
+            .set_help(fmt::format("the arguments of f come behind: `{}(f)({})`",
+                                  call.builtin.name, span.text())));
+  check_axes_form(call.walk, axes, argument.name(), span);
 }
 
 bool has_split(const Value& axes) {

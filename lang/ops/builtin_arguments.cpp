@@ -120,6 +120,13 @@ DType dtype_argument(Argument argument) {
         diagnostic(Code::wrong_argument, argument.where(),
                    describe_argument(argument), "an element type", "str")
             .set_help(std::string(foreign_name_help(*text->value))));
+  const std::string seen = type ? "" : type_name(argument.value());
+  if (seen == "function int" || seen == "function float")
+    argument.call().walk.fail(
+        diagnostic(Code::wrong_argument, argument.where(),
+                   describe_argument(argument), "an element type", seen)
+            .set_help(seen == "function int" ? "write `i32`, or `i64`"
+                                             : "write `f32`, or `f64`"));
   if (!type || type->type.rank() != 0)
     wrong_argument(argument, "an element type such as `f32`");
   return type->type.dtype;

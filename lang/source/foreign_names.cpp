@@ -68,9 +68,11 @@ std::string_view array_field(std::string_view name) {
   return help_in(array_fields, name);
 }
 
-const ForeignArgument* foreign_argument(std::string_view name) {
+const ForeignArgument* foreign_argument(
+    std::string_view name,
+    const std::function<bool(std::string_view)>& has_parameter) {
   for (const ForeignArgument& row : arguments)
-    if (row.name == name) return &row;
+    if (row.name == name && has_parameter(row.ours)) return &row;
   return nullptr;
 }
 

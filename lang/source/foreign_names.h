@@ -1,6 +1,7 @@
 #pragma once
 // Names of NumPy and JAX and what stands for them here, for messages
 // (foreign_names.def).
+#include <functional>
 #include <string_view>
 
 namespace unisono::lang {
@@ -26,7 +27,11 @@ std::string_view array_field(std::string_view name);
 struct ForeignArgument {
   std::string_view name, ours, help;
 };
-/// Null if it is no parameter of theirs.
-const ForeignArgument* foreign_argument(std::string_view name);
+/// Of a function with some parameters; null if it is no parameter of theirs
+/// that one of these stands for. In the help `%f` stands for the function,
+/// `%x` for its first argument, `%v` for the argument itself.
+const ForeignArgument* foreign_argument(
+    std::string_view name,
+    const std::function<bool(std::string_view)>& has_parameter);
 
 }  // namespace unisono::lang

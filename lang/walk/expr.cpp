@@ -668,6 +668,44 @@ const Expr* axis_argument_of(const Value& callee, const Call& e,
 }
 }  // namespace
 
+namespace {
+/// `Point(1.0, 2.0)` where `Point` is the type of a record.
+void forbid_constructor(Walk& walk, const Value& callee, const Call& e) {
+  const auto* alias = callee.get_if<TypeAliasValue>();
+  const auto* record =
+      alias ? as<RecordType>(*alias->definition->type) : nullptr;
+  if (!record || record->fields.size() != e.arguments.size()) return;
+  std::string fields;
+  for (size_t i = 0; i < record->fields.size(); ++i) {
+    const ArgumentExpr& given = e.arguments[i];
+    const Name& name = given.name ? *given.name : record->fields[i].name;
+    fields += fmt::format("{}{} = {}", i > 0 ? ", " : "", name.text,
+                          given.value->span.text());
+  }
+  walk.fail(diagnostic(Code::not_callable, e.callee->span, type_name(callee))
+                .set_label(type_name(callee))
+                .set_help(fields.size() <= 60
+                              ? fmt::format("a record is `({})`", fields)
+                              : "a record is `(field = value, ...)`"));
+}
+
+/// `x.astype(f64)`, with the type that it names.
+void forbid_astype(Walk& walk, const Value& base, const Call& e) {
+  const auto* method = as<Field>(*e.callee);
+  if (!base.array() || method->name.text != "astype" || e.arguments.size() != 1)
+    return;
+  std::string_view type = e.arguments[0].value->span.text();
+  if (type == "int") type = "i32";
+  if (type == "float") type = "f32";
+  if (!dtype_from_name(type)) return;
+  walk.fail(diagnostic(Code::unknown_field, method->name.span, type_name(base),
+                       method->name.text)
+                .set_label(type_name(base))
+                .set_help(fmt::format("write `cast({}, {})`",
+                                      method->object->span.text(), type)));
+}
+}  // namespace
+
 Value Walker::call_expr(const Call& e, const Env& env) {
   CallArgument callee;
   std::vector<CallArgument> positional;
@@ -681,7 +719,10 @@ Value Walker::call_expr(const Call& e, const Env& env) {
     } else {
       const bool function = !method->index && !base.value.is<ModuleValue>() &&
                             env->find(method->name.text).first;
-      if (!function) field(base.value, *method);  // the error
+      if (!function) {
+        forbid_astype(walk_, base.value, e);
+        field(base.value, *method);  // the error
+      }
       NameExpr name;
       name.text = method->name.text;
       name.span = method->name.span;
@@ -691,6 +732,7 @@ Value Walker::call_expr(const Call& e, const Env& env) {
   } else {
     callee = argument(*e.callee, env);
   }
+  forbid_constructor(walk_, callee.value, e);
   forbid_call_of(callee.value, *e.callee, env);
   if (const Expr* axis = axis_argument_of(callee.value, e, positional.size()))
     forbid_undeclared_axis(*axis, env);

@@ -428,7 +428,10 @@ ArrayValue Walk::to_operand(const Value& value, Span where,
       diagnostic(Code::expected_array, where, what, type_name(value));
   const TupleValue* items = value.tuple();
   if (items && !items->items.empty() && items->items[0].is<StrValue>())
-    d.set_help("words are joined by `\", \".join(words)`");
+    d.set_help(what.ends_with("`max`") || what.ends_with("`min`")
+                   ? fmt::format("of words write `sort(words)[{}]`",
+                                 what.ends_with("`max`") ? "-1" : "0")
+                   : "words are joined by `\", \".join(words)`");
   else if (items || value.is<ManyValue>())
     d.set_help("of a tuple of numbers, or of arrays, `stack(...)` makes one");
   fail(std::move(d));

@@ -53,6 +53,22 @@ void TypeMatcher::choose(const std::string& generic, DType dtype) {
   chosen_[generic] = dtype;
 }
 
+namespace {
+/// `x / 2` where an integer is expected.
+std::string whole_quotient(const Value& value, std::string_view text,
+                           std::string_view expected) {
+  const std::optional<DType> wanted =
+      expected == "int" ? DType::I32 : dtype_from_name(expected);
+  const size_t sign = text.find(" / ");
+  const bool quotient = sign != text.npos && text.rfind('/') == sign + 1 &&
+                        text.size() <= 32 && value.array() &&
+                        is_floating(value.array()->type.dtype);
+  if (!quotient || !wanted || is_floating(*wanted)) return {};
+  return fmt::format("`/` gives a float; the quotient of integers is `{}// {}`",
+                     text.substr(0, sign + 1), text.substr(sign + 3));
+}
+}  // namespace
+
 void TypeMatcher::mismatch(const Subject& subject, std::string help) {
   std::string expected(subject.whole.span.text());
   if (subject.whole.kind == ExprKind::NameExpr && expected.starts_with('('))
@@ -60,6 +76,8 @@ void TypeMatcher::mismatch(const Subject& subject, std::string help) {
   Diagnostic d = diagnostic(Code::type_mismatch, subject.where, subject.what,
                             type_name(subject.value), expected);
   d.set_label(type_name(subject.value));
+  if (help.empty())
+    help = whole_quotient(subject.value, subject.where.text(), expected);
   if (!help.empty()) d.set_help(std::move(help));
   if (subject.whole.span.file != subject.where.file ||
       subject.whole.span.begin < subject.where.begin)
