@@ -17,6 +17,7 @@ SUBJECTS = {
     "unit jit, table of operations": r"jit/(?!bytecode)",
     "command line": r"host/[a-z_]+\.|host/session", "sessions": r"host/(repl|interactive|editor|session)",
     "loop programs": LOOPS, "text programs": LOOPS, "call programs": LOOPS, "jump programs": LOOPS,
+    "names of other libraries": r"lang/(source|walk)|stdlib/|docs/library",
     "interrupts": r"runtime/[a-z_]+\.|host/session|jit/reference", "documentation": r"docs/|lang/",
     "embedding": r"embed/|cmake/|CMakeLists|examples/embed", "trace": r"runtime/(execute|recorder)|host/session",
     "tools for GPUs": r"runtime/cuda", "pages of the library": r"stdlib/|docs/stdlib", "losses of gpt.uni": r"examples/gpt",
