@@ -142,7 +142,7 @@ def signatures(unisono, path):
     maps = (ROOT / "docs/pmap.md").read_text() + (ROOT / "docs/autodiff.md").read_text()
     builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/context/builtins.def").read_text(), re.M)
     wanted = [f"{name}({parameters})" for name, parameters in builtins]
-    for source in (ROOT / "stdlib" / f"{name}.uni" for name in ("array", "linalg", "math", "random")):  # others: tests/stdlib_pages.py
+    for source in (ROOT / "stdlib" / f"{name}.uni" for name in ("array", "groups", "linalg", "math", "random")):  # others: tests/stdlib_pages.py
         wanted += re.findall(r"^def ([a-z]\w*\(.*?\)) (?:=|\{|->)", source.read_text(), re.M)
     missing = [w for w in wanted if w.replace('\\"', '"') not in manual and "`" + w.split("(")[0] not in maps]
     return "".join(f"{path}: {w} is not there\n" for w in missing) or None

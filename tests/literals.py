@@ -367,7 +367,7 @@ def functions():
         if "=" in signature:
             yield name
     for path in sorted((ROOT / "stdlib").glob("*.uni")):
-        module = "" if path.stem in ("array", "math") else path.stem + "."
+        module = "" if path.stem in ("array", "groups", "math") else path.stem + "."
         for name in re.findall(r"^def ([a-z]\w*)\(", path.read_text(), re.M):
             yield module + name
 

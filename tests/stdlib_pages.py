@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs/stdlib"
-IN_SCOPE = {"array", "linalg", "math", "random"}  # without import
+IN_SCOPE = {"array", "groups", "linalg", "math", "random"}  # without import
 NOTE = "<!-- Written by tests/stdlib_pages.py --rewrite; the source is {}. -->\n"
 
 

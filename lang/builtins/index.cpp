@@ -280,19 +280,32 @@ ir::Dim count_length(Argument counted, const ArrayValue& x) {
   return count;
 }
 
+/// What each element of x, which has this type, counts: 1, or its weight.
+ArrayValue count_of_each(CallOf<"bincount">& call, const ir::Type& type) {
+  Walk& walk = call.walk;
+  if (!call["weights"].given())
+    return broadcast_to(walk,
+                        walk.constant_int(1, DType::I32, false, call.where),
+                        {ir::element_count(type.shape)}, call.where);
+  const Span where = call["weights"].where();
+  ArrayValue weights = array_argument(call["weights"]);
+  if (is_bool(weights->type.dtype))
+    weights = cast_to(walk, weights, DType::I32, where);
+  return flattened(walk, broadcast_to(walk, weights, type.shape, where),
+                   call.where);
+}
+
 }  // namespace
 
 Value builtin_bincount(CallOf<"bincount">& call) {
   Walk& walk = call.walk;
   const Span where = call.where;
-  ArrayValue x = flattened(walk, integer_array_argument(call["x"]), where);
+  ArrayValue x = integer_array_argument(call["x"]);
+  const ArrayValue counts = count_of_each(call, x->type);
+  x = flattened(walk, x, where);
   const ir::Dim length = call["length"].given() ? int_argument(call["length"])
                                                 : count_length(call["x"], x);
   check_size(walk, length, where);
-  const auto everywhere = [&](const ArrayValue& scalar, ir::Shape shape) {
-    return broadcast_to(walk, cast_to(walk, scalar, DType::I32, where),
-                        std::move(shape), where);
-  };
   x = as_index(walk, x, where);
   // A negative number would count from the end: it is sent out of range.
   const auto like_x = [&](const ir::Dim& d) {
@@ -303,12 +316,11 @@ Value builtin_bincount(CallOf<"bincount">& call) {
   const ArrayValue negative = apply(walk, ir::Op::lt, x, like_x(0), where);
   const ArrayValue bins = walk.add(
       ir::Op::select, {negative, like_x(length), x}, ir::NoAttrs{}, where);
-  const ArrayValue zero = walk.constant_int(0, DType::I32, false, where);
-  const ArrayValue one = walk.constant_int(1, DType::I32, false, where);
-  return walk.add(
-      ir::Op::scatter_add,
-      {everywhere(zero, {length}), everywhere(one, x->type.shape), bins},
-      ir::IndexAttrs{{0}, true}, call["x"].where());
+  const ArrayValue zero =
+      walk.constant_int(0, counts->type.dtype, false, where);
+  return walk.add(ir::Op::scatter_add,
+                  {broadcast_to(walk, zero, {length}, where), counts, bins},
+                  ir::IndexAttrs{{0}, true}, call["x"].where());
 }
 
 Value builtin_nonzero(CallOf<"nonzero">& call) {

@@ -9,6 +9,7 @@
 
 #include "lang/builtins/split.h"
 #include "lang/context/call_of.h"
+#include "lang/context/library.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
@@ -440,8 +441,38 @@ ArrayValue pad_value(Argument value, const ArrayValue& x) {
 
 }  // namespace
 
+namespace {
+
+/// Elements of x before and after, as `_padded` of the library takes them.
+Value pad_with_elements(CallOf<"pad">& call, const ArrayValue& x,
+                        const std::string& mode) {
+  if (mode != "edge" && mode != "reflect" && mode != "symmetric" &&
+      mode != "wrap")
+    wrong_argument(call["mode"],
+                   "`\"constant\"`, `\"edge\"`, `\"reflect\"`, "
+                   "`\"symmetric\"` or `\"wrap\"`");
+  if (call["value"].written())
+    wrong_argument(call["mode"], "`\"constant\"` beside `value`");
+  std::vector<Value> widths;
+  for (const auto& [before, after] : pad_widths(call["widths"], x->type))
+    widths.push_back(make_tuple({IntValue{before}, IntValue{after}}));
+  return call.walk.call(
+      library_function(call.walk, "_padded"),
+      {{x, call["x"].where()},
+       {make_tuple(std::move(widths)), call["widths"].where()},
+       {StrValue{mode}, call["mode"].where()}},
+      {}, call.where);
+}
+
+}  // namespace
+
 Value builtin_pad(CallOf<"pad">& call) {
   const ArrayValue x = array_argument(call["x"]);
+  const std::string mode =
+      call["mode"].written() ? str_argument(call["mode"]) : "constant";
+  if (mode != "constant") return pad_with_elements(call, x, mode);
+  if (call["value"].written() && call["value"].value().is<StrValue>())
+    wrong_argument(call["value"], "a scalar (`mode=\"edge\"` has its name)");
   ir::Shape low, high;
   for (const auto& [before, after] : pad_widths(call["widths"], x->type)) {
     low.push_back(before);
@@ -602,17 +633,51 @@ ArrayValue repeat_axis(Walk& walk, const ArrayValue& x, int axis,
       std::move(out), where);
 }
 
+/// Each element along `axis` as often as its number in `n` says, or as all
+/// together have `length`: by `_repeated` of the library.
+Value repeat_each(CallOf<"repeat">& call, const ArrayValue& x, int axis) {
+  const Argument n = call["n"];
+  const ArrayCell* counts = n.value().array();
+  if (counts && (!is_integer(counts->type.dtype) || counts->type.rank() > 1))
+    wrong_argument(n, "an `int`, or integers of rank 1");
+  if (!counts && !n.value().tuple())
+    check_size(call.walk, int_argument(n), n.where());
+  if (counts && !call["length"].given() && call.walk.in_compiled_code())
+    call.walk.fail(diagnostic(Code::size_known_at_run_time, call.where)
+                       .set_help("say how many there are in all: "
+                                 "`repeat(x, n, length=8)`, or write the "
+                                 "numbers as a tuple: `repeat(x, (2, 6))`"));
+  const CallArgument length = call["length"].written()
+                                  ? CallArgument(call["length"])
+                                  : CallArgument{NoneValue{}, call.where};
+  if (call["length"].given())
+    check_size(call.walk, int_argument(call["length"]), length.where);
+  const bool tuple = n.value().tuple() != nullptr;
+  return call.walk.call(
+      library_function(call.walk, tuple ? "_repeated_as" : "_repeated"),
+      {{x, call["x"].where()},
+       n,
+       {IntValue{axis}, call["axis"].where()},
+       length},
+      {}, call.where);
+}
+
 }  // namespace
 
 Value builtin_repeat(CallOf<"repeat">& call) {
   ArrayValue x = array_argument(call["x"]);
-  const ir::Dim n = int_argument(call["n"]);
-  check_size(call.walk, n, call["n"].where());
   int axis = 0;
   if (call["axis"].given())
     axis = axis_argument(call["axis"], x->type);
   else
     x = reshape(call.walk, x, {ir::element_count(x->type.shape)}, call.where);
+  const Value& times = call["n"].value();
+  const ArrayCell* counts = times.array();
+  if (call["length"].given() || times.tuple() ||
+      (counts && counts->type.rank() > 0))
+    return repeat_each(call, x, axis);
+  const ir::Dim n = int_argument(call["n"]);
+  check_size(call.walk, n, call["n"].where());
   return repeat_axis(call.walk, x, axis, n, /*inner=*/true, call.where);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lang/context/function.h"
+#include "lang/context/library.h"
 #include "lang/context/library_environment.h"
 #include "lang/resolve/resolution.h"
 #include "lang/source/foreign_names.h"
@@ -24,8 +25,8 @@
 namespace unisono::lang {
 namespace {
 
-constexpr std::array<std::string_view, 4> prelude_modules = {
-    "math", "array", "linalg", "random"};
+constexpr std::array<std::string_view, 5> prelude_modules = {
+    "math", "array", "groups", "linalg", "random"};
 
 const StdlibModule* find_stdlib(std::string_view name) {
   for (const StdlibModule& module : stdlib_modules())
@@ -63,6 +64,12 @@ Result<std::string> read_module(const std::filesystem::path& path) {
 std::string module_key(const std::string& path) {
   std::error_code error;
   return "file:" + std::filesystem::weakly_canonical(path, error).string();
+}
+
+Value library_function(Walk& walk, const std::string& name) {
+  const Binding* found = Walker(walk).state().prelude->find(name).first;
+  CHECK(found);
+  return found->value;
 }
 
 bool is_in_stdlib(Span where) {
