@@ -128,6 +128,11 @@ CALLS = {
     "geomspace typed": ("geomspace({0.1}, {0.9}, 2, dtype=f64)", [0.1, 0.9]),
     "histogram": ("f64(histogram(X, 2, low={0.1}, high={0.7}).0), histogram(X, 2, low={0.1}, high={0.7}).1",
                   [2, 1, 0.1, 0.4, 0.7]),
+    "histogram weights": ("histogram(X, 2, range=({0.1}, {0.7}), weights=[{0.9}, X[0], {0.2}])", [1.1, 0.1, 0.1, 0.4, 0.7]),
+    "histogram density": ("histogram(X, 2, range=({0.1}, {0.7}), density=true)", [2 / 0.9, 1 / 0.9, 0.1, 0.4, 0.7]),
+    "bincount": ("bincount([0, 1, 1], weights=[{0.9}, X[0], {0.2}])", [0.9, 0.1 + 0.2]),
+    "atleast_1d": ("atleast_1d(X[0])", 0.1), "atleast_2d": ("atleast_2d(X[0])", 0.1), "atleast_3d": ("atleast_3d(X[0])", 0.1),
+    "meshgrid": ("(meshgrid(X, X[:1]).0, meshgrid(X, X[:1], X[1:2]).2)", [*X, 0.7, 0.7, 0.7]),
     "insert": ("(insert(X, 1, {0.9}), insert([X], 0, {0.9}, axis=0))", [0.1, 0.9, 0.7, 0.3, 0.9, 0.9, 0.9, *X]),
     "isin": ("(f64(isin(X, {0.7})), f64(isin({0.7}, X)), f64(isin(X, {0.7}, invert=true)))", [0, 1, 0, 1, 1, 0, 1]),
     "union1d": ("(union1d(X, {0.9}), union1d({0.9}, X))", [0.1, 0.3, 0.7, 0.9] * 2),
@@ -163,11 +168,20 @@ CALLS = {
                 [v * math.log1p(0.7) for v in X] + [0.7 * math.log1p(v) for v in X]),
     "logit": ("logit(X)", [math.log(v / (1 - v)) for v in X]),
     "heaviside": ("heaviside(X - X[0], {0.7})", [0.7, 1, 1]),
+    # ---- groups
+    "scatter_max": ("scatter_max(X, [0, 1], {0.2})", [0.2, 0.7, 0.3]),
+    "scatter_min": ("scatter_min(X, [0, 1], {0.2})", [0.1, 0.2, 0.3]),
+    "scatter_mul": ("scatter_mul(X, [0, 0], {0.2})", [0.1 * 0.2 * 0.2, 0.7, 0.3]),
+    "segment_sum": ("segment_sum([{0.1}, X[1], {0.3}], [0, 0, 1], 2)", [0.1 + 0.7, 0.3]),
+    "segment_prod": ("segment_prod([{0.1}, X[1], {0.3}], [0, 0, 1], 2)", [0.1 * 0.7, 0.3]),
+    "segment_max": ("segment_max([{0.1}, X[1], {0.3}], [0, 0, 1], 2)", [0.7, 0.3]),
+    "segment_min": ("segment_min([{0.1}, X[1], {0.3}], [0, 0, 1], 2)", [0.1, 0.3]),
+    "associative_scan": ("associative_scan(fn(a, b) => a * b * {0.9}, X)", [0.1, 0.1 * 0.7 * 0.9, 0.1 * 0.7 * 0.9 * 0.3 * 0.9]),
+    "median": ("median(X[:2])", 0.4),
+    "quantile": ("(quantile(S, {0.3}), quantile(S, [{0.3}, X[1]]))",
+                 [0.1 + 0.6 * 0.2, 0.1 + 0.6 * 0.2, 0.3 + 0.4 * 0.4]),
+    "percentile": ("percentile(S, {30.3})", 0.1 + 0.606 * 0.2),
     # ---- stats
-    "stats.median": ("stats.median(X[:2])", 0.4),
-    "stats.quantile": ("(stats.quantile(S, {0.3}), stats.quantile(S, [{0.3}, X[1]]))",
-                       [0.1 + 0.6 * 0.2, 0.1 + 0.6 * 0.2, 0.3 + 0.4 * 0.4]),
-    "stats.percentile": ("stats.percentile(S, {30.3})", 0.1 + 0.606 * 0.2),
     "stats.standardize": ("stats.standardize(X)", [(v - mean(X)) / deviation(X) for v in X]),
     "stats.covariance": ("stats.covariance(M)", [0.18, -0.18, -0.18, 0.18]),
     "stats.correlation": ("stats.correlation(M)", [1, -1, -1, 1]), "stats.mode": ("stats.mode(X)", 0.1),
@@ -305,6 +319,7 @@ def with_numpy():
         "kron": ("(linalg.kron(M, X), linalg.kron(X, {0.7}))", [*np.kron(a, x).ravel(), *(x * 0.7)]),
         "matrix_power": ("linalg.matrix_power(M, 3)", a @ a @ a),
         "convolve": ("linalg.convolve(X, X)", np.convolve(x, x)),
+        "correlate": ("linalg.correlate(X, [{0.9}, X[1]])", np.correlate(x, [0.9, 0.7])),
         "polyval": ("(linalg.polyval(X, {0.7}), linalg.polyval([{0.1}, X[1]], S))",
                     [np.polyval(x, 0.7), *np.polyval([0.1, 0.7], S)]),
         "polyfit": ("linalg.polyfit(S, X, 1, w=[{0.9}, {0.2}, X[0]])", np.polyfit(S, x, 1, w=[0.9, 0.2, 0.1])),
@@ -345,12 +360,12 @@ def with_numpy():
 EXEMPT = {
     "takes no number but sizes, positions and keys, or gives none that is a float": """
         argmax argmin reshape transpose swapaxes moveaxis broadcast_to split mask_of flip roll repeat tile expand_dims squeeze
-        zeros ones eye key split_key fold_in bits randint permutation matmul take take_along_axis sort argsort bincount range
+        zeros ones eye key split_key fold_in bits randint permutation matmul take take_along_axis sort argsort range
         assert count_nonzero diagonal tril triu diag rot90 delete unique argpartition top_k nanargmax nanargmin unravel_index
-        meshgrid argwhere gcd lcm fft.next_fast_len nn.embedding nn.mlp nn.conv1d nn.conv2d nn.max_pool
+        argwhere lexsort tril_indices triu_indices gcd lcm fft.next_fast_len nn.embedding nn.mlp nn.conv1d nn.conv2d nn.max_pool
         optim.chain random.categorical complex.is_complex complex.sum complex.mean complex.matmul complex.vdot
         sparse.coo sparse.from_dense sparse.to_dense sparse.csr sparse.row_indices sparse.transposed sparse.matvec
-        sparse.matmul sparse.segment_sum""",
+        sparse.matmul""",
     "draws what its type says": "normal exponential gumbel choice bernoulli nn.glorot_uniform nn.glorot_normal nn.he_uniform "
                                 "nn.he_normal nn.lecun_uniform nn.lecun_normal",
     "is of text, files, pictures, devices or maps": """
