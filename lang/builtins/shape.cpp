@@ -9,7 +9,7 @@
 
 #include "lang/builtins/split.h"
 #include "lang/context/call_of.h"
-#include "lang/context/library.h"
+#include "lang/context/library_environment.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"

@@ -8,6 +8,8 @@
 
 namespace unisono::lang {
 
+class Walk;
+
 struct LibraryEnvironment : Environment {
   /// Defines a name that is unread.
   std::function<void(const std::string& name)> read;
@@ -24,5 +26,9 @@ struct LibraryEnvironment : Environment {
  private:
   static constexpr int64_t unread_mark = -2;
 };
+
+/// A function that is in scope without import: what a builtin leaves to
+/// stdlib/. There must be one. Names that begin with `_` are for this alone.
+Value library_function(Walk& walk, const std::string& name);
 
 }  // namespace unisono::lang

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "lang/context/function.h"
-#include "lang/context/library.h"
 #include "lang/context/library_environment.h"
 #include "lang/resolve/resolution.h"
 #include "lang/source/foreign_names.h"
