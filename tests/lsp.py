@@ -291,7 +291,7 @@ def answers():
     expect("completion of fields", doc.labels("p.w", after=2)[:2], ["w", "b"])
     expect("completion of members", "leaky_relu" in doc.labels("relu(b)"), True)
     expect("completion of arguments", doc.labels("x, bias", after=3)[0], "bias=")
-    expect("completion of modules", doc.labels("nn\n"), ["array", "complex", "fft", "linalg", "math", "nn", "numeric", "optim", "random", "sparse", "stats"])
+    expect("completion of modules", doc.labels("nn\n"), ["array", "complex", "fft", "groups", "linalg", "math", "nn", "numeric", "optim", "random", "sparse", "stats"])
     expect("none where a name is bound", doc.labels("y = x", after=1), [])
     expect("none in a comment", doc.labels("line through"), [])
     expect("none in a string", doc.labels("} {twice", after=1), [])

@@ -240,7 +240,7 @@ def mistakes(folder):
     for name, words, status, err in (
             ("a mistake in a file", ["wrong.uni"], 1, r"^error\[U\d+\].* --> wrong.uni:1:12"),
             ("no UTF-8", ["binary.uni"], 1, r"^error\[U0111\].*binary.uni:1:1"),
-            ("no such file", ["nofile.uni"], 1, r"^error: `nofile.uni` is not there, and no module of the standard library: array, complex, fft, linalg, math, nn, numeric, optim, random, sparse, stats$"),
+            ("no such file", ["nofile.uni"], 1, r"^error: `nofile.uni` is not there, and no module of the standard library: array, complex, fft, groups, linalg, math, nn, numeric, optim, random, sparse, stats$"),
             ("another kind of file", ["note.txt"], 1, r"^error: `note.txt` is no .uni and no .md file$"),
             ("a folder without programs", ["empty"], 1, r"^error: there is no .uni and no .md file in `empty`$"),
             ("an empty folder name", ["geo.uni", "--out", ""], 2, r"^error: --out expects a folder"),
