@@ -251,7 +251,7 @@ def check_typing(kernel):
         content = kernel.reply(kernel.client.complete(text, cursor))
         return content["matches"], content["cursor_start"], content["cursor_end"]
 
-    expect("names", complete("let y = sca") == (["scale", "scan", "scatter_add"], 8, 11), complete("let y = sca"))
+    expect("names", complete("let y = sca") == (["scale", "scan", "scatter_add", "scatter_max", "scatter_min", "scatter_mul"], 8, 11), complete("let y = sca"))
     expect("fields, behind letters of two bytes", complete("größe.wi") == (["wide", "width"], 6, 8), complete("größe.wi"))
     expect("inside a text", complete("größe.wi + 1", 8)[0] == ["wide", "width"], complete("größe.wi + 1", 8))
     expect("arguments", "factor=" in complete("scale(data, fa")[0], complete("scale(data, fa"))

@@ -21,6 +21,9 @@ ORDER = re.compile(r"^(?:FIXED_)?ORDER\((\w+),", re.M)
 # FILE: {constant: why it is no threshold}.
 EXEMPT = {
     # Geometry of processors: bytes of registers, bits of types, lanes, places in memory.
+    # How much of a program's text a message repeats.
+    "lang/context/arguments.cpp": {"32": "characters of an argument"},
+    "lang/walk/types.cpp": {"32": "characters of a quotient"},
     "jit/emit/dot.cpp": {"most_square": "registers of a transposition"},
     "jit/emit/dot_multiply.cpp": {"64": "bytes of a cache line"},
     "jit/emit/element_llvm.h": {"least_numerator": "a formula's bound", "most_numerator": "a formula's bound"},

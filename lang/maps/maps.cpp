@@ -37,9 +37,11 @@ void read_axes(Argument argument, Value& axes, Span& span) {
   axes = argument.value();
   span = argument.where();
   BuiltinCall& call = argument.call();
-  const bool is_named = span.file->text()
-                            .substr(0, span.begin)
-                            .ends_with(fmt::format("{}=", argument.name()));
+  // A host's call has no text.
+  const bool is_named =
+      !span.file || span.file->text()
+                        .substr(0, span.begin)
+                        .ends_with(fmt::format("{}=", argument.name()));
   const bool is_argument = axes.array() && axes.array()->type.rank() > 0 &&
                            !is_named && !span.text().starts_with('[');
   if (is_argument)

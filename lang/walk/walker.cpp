@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 #include <numeric>
+#include <span>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -105,8 +106,7 @@ std::string call_note(const CallFrame& frame) {
                      parameters.empty() ? "" : ": ", parameters);
 }
 
-void add_call_notes(Diagnostic& diagnostic,
-                    const std::vector<CallFrame>& frames) {
+void add_call_notes(Diagnostic& diagnostic, std::span<const CallFrame> frames) {
   size_t added = 0;
   for (size_t i = frames.size(); i-- > 0 && added < max_call_notes;) {
     const CallFrame& frame = frames[i];
@@ -505,18 +505,26 @@ Failure Walker::caught(Span where) {
 
 void Walker::report(Diagnostic diagnostic) {
   if (s_.attempt || report_earlier(diagnostic)) return;
+  std::span<const CallFrame> frames = s_.frames;
   if (checking() && diagnostic.code != Code::cancelled) {
-    const std::optional<Diagnostic>* why = &s_.failed;
-    for (const CallFrame& frame : s_.frames)
-      if (!*why) why = &frame.failed;
-    if (*why) diagnostic = **why;
+    // An assertion that has failed is why, in its own call.
+    const auto failed = std::ranges::find_if(
+        frames,
+        [](const CallFrame& frame) { return frame.failed.has_value(); });
+    if (s_.failed) {
+      diagnostic = *s_.failed;
+      frames = {};
+    } else if (failed != frames.end()) {
+      diagnostic = *failed->failed;
+      frames = {frames.begin(), failed + 1};
+    }
   }
   if (is_in_stdlib(diagnostic.where)) {
     // The user's call is what is wrong; the library shows how.
-    for (size_t i = s_.frames.size(); i-- > 0;) {
-      if (is_in_stdlib(s_.frames[i].where)) continue;
+    for (size_t i = frames.size(); i-- > 0;) {
+      if (is_in_stdlib(frames[i].where)) continue;
       diagnostic.add_note(diagnostic.where, "found here");
-      diagnostic.where = s_.frames[i].where;
+      diagnostic.where = frames[i].where;
       break;
     }
   }
@@ -534,9 +542,9 @@ void Walker::report(Diagnostic diagnostic) {
     s_.gave_up = true;
     return;
   }
-  add_call_notes(diagnostic, s_.frames);
-  for (size_t i = s_.frames.size(); i-- > 0 && !s_.definitions.empty();) {
-    const CallFrame& frame = s_.frames[i];
+  add_call_notes(diagnostic, frames);
+  for (size_t i = frames.size(); i-- > 0 && !s_.definitions.empty();) {
+    const CallFrame& frame = frames[i];
     const auto* closure = std::get_if<Closure>(&frame.function->what);
     if (frame.is_definition || !closure) continue;
     const auto definition =
