@@ -60,11 +60,11 @@ bool has_split(const Value& axes) {
   return found;
 }
 
-[[noreturn]] void bad_over(Argument over, std::string expected,
-                           std::string seen, std::string help) {
+[[noreturn]] void bad_over(Argument over, const std::string& expected,
+                           const std::string& seen, std::string help) {
   BuiltinCall& call = over.call();
   call.walk.fail(diagnostic(Code::bad_over, over.where(), call.builtin.name,
-                            std::move(expected), std::move(seen))
+                            expected, seen)
                      .set_help(std::move(help)));
 }
 
