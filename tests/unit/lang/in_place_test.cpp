@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/unit/lang/copying_host.h"
+#include "tests/unit/lang/counting_host.h"
 
 namespace unisono::lang {
 namespace {
@@ -14,7 +14,7 @@ constexpr int64_t array_bytes = 400'000;
 }  // namespace
 
 TEST_CASE("a thousand writes copy nothing") {
-  CopyingHost host;
+  CountingHost host;
   CHECK(
       host.copied("var x = zeros(f32[100_000])\n"
                   "for i in range(1000) { x[i] = f32(i) }\n"
@@ -99,7 +99,7 @@ std::string thousand(const char* statement) {
 TEST_CASE("a thousand stores copy nothing, whatever is stored") {
   for (const Stores& stores : all_stores) {
     CAPTURE(stores.statement);
-    CopyingHost host;
+    CountingHost host;
     host.copied(stores.names);
     CHECK(host.copied(thousand(stores.statement)) == 0);
     host.copied(stores.print);
@@ -114,7 +114,7 @@ TEST_CASE("a thousand stores copy nothing, whatever is stored") {
 TEST_CASE("whoever else holds the array keeps what it saw, of each store") {
   for (const Stores& stores : all_stores) {
     CAPTURE(stores.statement);
-    CopyingHost host;
+    CountingHost host;
     const std::string name(1, stores.names[4]);
     host.copied(stores.names);
     const int64_t copied = host.copied(
@@ -135,7 +135,7 @@ TEST_CASE("stores to a split array: each block in its place") {
       "var y = rows(ones(f32[1000, 1000]))\n"
       "let b = arange(1000, f32)\n";
   constexpr int64_t row = 4000;
-  CopyingHost host(4);
+  CountingHost host(4);
   host.copied(start);
   // A row for cpu:0 is there; for each other device it is one row that moves.
   CHECK(host.copied("for i in range(1000) { y[i] = b * 2.0 + f32(i) }") ==
@@ -152,7 +152,7 @@ TEST_CASE("stores to a split array: each block in its place") {
 TEST_CASE("rows and boxes of a split array move alone") {
   // 4 blocks of 250 rows of 4 KB
   constexpr int64_t row = 4000;
-  CopyingHost host(4);
+  CountingHost host(4);
   host.copied(
       "let rows = pmap(fn(v) => v * 1.0, in_axes=split(0), out_axes=split(0))\n"
       "var y = rows(reshape(arange(1_000_000, f32), (1000, 1000)))\n"
@@ -180,7 +180,7 @@ TEST_CASE("another holder keeps what it saw, by one copy") {
                              "let r = (a = x)\nlet y = r.a", "var y = x",
                              "let y = stack((x,))[0]"}) {
     CAPTURE(holder);
-    CopyingHost host;
+    CountingHost host;
     host.copied("var x = zeros(f32[100_000])\nx[1] = 3.0");
     const std::string writes =
         "\nfor i in range(1000) { x[0] = 5.0 }\nx[1] = 4.0\n";
@@ -191,7 +191,7 @@ TEST_CASE("another holder keeps what it saw, by one copy") {
 }
 
 TEST_CASE("compiled functions see each write, and hold nothing") {
-  CopyingHost host(2);
+  CountingHost host(2);
   host.copied(
       "var x = zeros(f32[100_000])\nx[0] = 1.0\n"
       "let f = jit(fn() => x[0] + x[1])\n"
@@ -207,7 +207,7 @@ TEST_CASE("compiled functions see each write, and hold nothing") {
 }
 
 TEST_CASE("an input of a session that fails changes no array") {
-  CopyingHost host;
+  CountingHost host;
   host.walk->interactive = true;
   CHECK(host.run("var x = zeros(f32[100_000])\nvar n = 0"));
   CHECK(host.run("x[0] = 1.0"));
@@ -217,7 +217,7 @@ TEST_CASE("an input of a session that fails changes no array") {
 }
 
 TEST_CASE("text grows by what is new") {
-  CopyingHost host;
+  CountingHost host;
   CHECK(
       host.copied("var s = \"\"\nvar t = s\n"
                   "for i in range(5) { s = s + \"ab\"; if i == 2 { t = s } }\n"

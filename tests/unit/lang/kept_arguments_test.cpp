@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/unit/lang/copying_host.h"
+#include "tests/unit/lang/counting_host.h"
 #include "tests/unit/moved.h"
 
 namespace unisono::lang {
@@ -29,7 +29,7 @@ void check_times(int64_t copied, int64_t times) {
 }  // namespace
 
 TEST_CASE("an argument that a name holds is moved once") {
-  CopyingHost host(4);
+  CountingHost host(4);
   check_times(host.copied(names), 0);
   // The first device has it.
   check_times(host.copied("for i in range(50) { f(w, x) }"), 3);
@@ -47,7 +47,7 @@ TEST_CASE("an argument that a name holds is moved once") {
 }
 
 TEST_CASE("arguments that are not worth keeping are moved each time") {
-  CopyingHost host(4);
+  CountingHost host(4);
   host.run(names);
   host.run("let small = sin(arange(16_000, f32))");
   CHECK(host.copied("for i in range(50) { f(small, x) }") >= 50 * 3 * 64'000);
@@ -61,7 +61,7 @@ TEST_CASE("arguments that are not worth keeping are moved each time") {
 }
 
 TEST_CASE("a write takes copies of what was") {
-  CopyingHost host(4);
+  CountingHost host(4);
   host.run(names);
   host.run("f(w, x)");
   // In place, although the first device had its copy in the array's own block.
@@ -85,7 +85,7 @@ TEST_CASE("a write takes copies of what was") {
 }
 
 TEST_CASE("an argument that is given away is not kept") {
-  CopyingHost host(4);
+  CountingHost host(4);
   host.run(names);
   host.run(
       "let take = pmap(fn(w, x) => sum(w) * x, in_axes=(none, split(0)),"
@@ -98,7 +98,7 @@ TEST_CASE("an argument that is given away is not kept") {
 }
 
 TEST_CASE("memory that is short takes what was kept") {
-  CopyingHost host(4, 150'000'000);
+  CountingHost host(4, Machine().compile_threshold, 150'000'000);
   host.run(names);
   host.run("let a = f(w, x)\nlet b = f(w, x)");
   CHECK(host.in_use() >= 4 * bytes);
@@ -113,7 +113,7 @@ TEST_CASE("memory that is short takes what was kept") {
 }
 
 TEST_CASE("an array of one element's shape keeps nothing of another's") {
-  CopyingHost host(4);
+  CountingHost host(4);
   host.run(
       "let c = ones(f32[1, 100_000])\n"
       "let f = pmap(fn(w, x) => sum(w) * x, in_axes=(none, split(0)))\n"
