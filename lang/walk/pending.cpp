@@ -493,7 +493,7 @@ const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
   if (value->constant) {
     ir::Graph graph;
     graph.outputs = {graph.add_constant(value->type, *value->constant)};
-    value->array = compute(std::move(graph), {}, where)[0];
+    value->array = compute(graph, {}, where)[0];
     return *value->array;
   }
   flush(where);
@@ -577,7 +577,7 @@ void Walk::flush(Span where) {
     inputs.push_back(computed(*capture, where));
   }
   const std::vector<unisono::Array> results =
-      compute(std::move(graph), std::move(inputs), where);
+      compute(graph, std::move(inputs), where);
   for (size_t i = 0; i < wanted.size(); ++i) {
     wanted[i]->array = results[output_of[i]];
     wanted[i]->scope.reset();
